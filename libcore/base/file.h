@@ -1,0 +1,86 @@
+// Files, POSIX only. Every failure is an Error that names the path and errno's text: kNoInput when an input cannot be
+// opened, kFailed when writing fails (disk full included).
+// Thread-safety: a File may be read with read_at() from several threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/api.h"
+
+namespace loongforge {
+
+class LF_API File {
+ public:
+  static File open_read(const std::filesystem::path& path);   // a regular file; follows symlinks
+  static File create(const std::filesystem::path& path);      // O_CREAT | O_EXCL: never through a symlink
+  File(File&&) noexcept;
+  File& operator=(File&&) noexcept;
+  ~File();
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  int fd() const noexcept { return fd_; }
+  uint64_t size() const;
+  // Reads exactly out.size() bytes at offset; kBadData ("ends early") when the file is shorter.
+  void read_at(uint64_t offset, std::span<uint8_t> out) const;
+  void write(std::span<const uint8_t> bytes);                  // appends at the current position
+  void write_at(uint64_t offset, std::span<const uint8_t> bytes);
+  void sync();
+  // Tells the kernel that the range is not needed again (posix_fadvise DONTNEED).
+  void drop_cache(uint64_t offset, uint64_t bytes) const noexcept;
+  void close();                                                // reports a late write error; the destructor does not
+
+ private:
+  File(int fd, std::filesystem::path path) : fd_(fd), path_(std::move(path)) {}
+  int fd_ = -1;
+  std::filesystem::path path_;
+};
+
+// Read-only mapping of a whole file. bytes() is empty for an empty file.
+class LF_API MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  MappedFile(MappedFile&&) noexcept;
+  MappedFile& operator=(MappedFile&&) noexcept;
+  ~MappedFile();
+  std::span<const uint8_t> bytes() const noexcept { return {data_, size_}; }
+  const std::filesystem::path& path() const noexcept { return path_; }
+  void drop(size_t offset, size_t bytes) const noexcept;       // MADV_DONTNEED + fadvise on the inner whole pages
+
+ private:
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+  std::filesystem::path path_;
+};
+
+LF_API std::string read_text(const std::filesystem::path& path, uint64_t max_bytes = uint64_t{1} << 30);
+// Writes to a sibling temporary file, syncs, renames over path.
+LF_API void write_text_atomic(const std::filesystem::path& path, std::string_view text);
+
+// A folder that appears under its final name complete or not at all: built as a sibling temporary folder, synced,
+// renamed. Left without commit() (an exception), the temporary folder is removed.
+class LF_API FolderWriter {
+ public:
+  // Throws Error(kUsage) when final_path exists and overwrite is false. With overwrite the swap uses RENAME_EXCHANGE
+  // and the old folder is removed after it.
+  FolderWriter(std::filesystem::path final_path, bool overwrite);
+  ~FolderWriter();
+  FolderWriter(const FolderWriter&) = delete;
+  FolderWriter& operator=(const FolderWriter&) = delete;
+  const std::filesystem::path& temporary() const noexcept { return temporary_; }  // write here
+  const std::filesystem::path& final_path() const noexcept { return final_; }
+  void commit();  // syncs every file and the folder, renames, syncs the parent
+
+ private:
+  std::filesystem::path final_, temporary_;
+  bool overwrite_ = false, committed_ = false;
+};
+
+LF_API uint64_t free_disk_bytes(const std::filesystem::path& path);  // of the nearest existing ancestor
+
+}  // namespace loongforge

@@ -1,0 +1,135 @@
+// The vector of 16 fp32 lanes that all generic kernels are written on; this scalar form is its specification. Every ISA's
+// vec.h provides the same struct V (in namespace loongforge::kernels::<isa>) with the same results to the bit.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/types.h"
+
+namespace loongforge::kernels::scalar {
+
+struct V {
+  static constexpr int kLanes = 16;
+  float f[16];
+
+  static V zero() { return set1(0.0f); }
+  static V set1(float x) {
+    V r;
+    for (float& e : r.f) e = x;
+    return r;
+  }
+  static V load(const float* p) {
+    V r;
+    memcpy(r.f, p, sizeof r.f);
+    return r;
+  }
+  // The first n (0 .. 16) elements; the others are 0. Memory past p + n is not touched.
+  static V load_part(const float* p, int n) {
+    V r = zero();
+    memcpy(r.f, p, sizeof(float) * static_cast<size_t>(n));
+    return r;
+  }
+  void store(float* p) const { memcpy(p, f, sizeof f); }
+  void store_part(float* p, int n) const { memcpy(p, f, sizeof(float) * static_cast<size_t>(n)); }
+
+  static V load(const Bf16* p) { return load_part(p, 16); }
+  static V load_part(const Bf16* p, int n) {
+    V r = zero();
+    for (int i = 0; i < n; ++i) r.set_bits(i, static_cast<uint32_t>(p[i].bits) << 16);
+    return r;
+  }
+  // Rounds to nearest even; |x| < 2^-55 becomes +0; NaN stays NaN (quiet).
+  void store(Bf16* p) const { store_part(p, 16); }
+  void store_part(Bf16* p, int n) const {
+    for (int i = 0; i < n; ++i) p[i].bits = round_operand(bits(i));
+  }
+  // The same rounding without leaving the register: each lane becomes the fp32 image of its bf16 value.
+  V to_bf16() const {
+    V r;
+    for (int i = 0; i < 16; ++i) r.set_bits(i, static_cast<uint32_t>(round_operand(bits(i))) << 16);
+    return r;
+  }
+
+  friend V operator+(V a, V b) { return map(a, b, [](float x, float y) { return x + y; }); }
+  friend V operator-(V a, V b) { return map(a, b, [](float x, float y) { return x - y; }); }
+  friend V operator*(V a, V b) { return map(a, b, [](float x, float y) { return x * y; }); }
+  friend V operator/(V a, V b) { return map(a, b, [](float x, float y) { return x / y; }); }
+  static V fma(V a, V b, V c) {  // a * b + c, one rounding
+    V r;
+    for (int i = 0; i < 16; ++i) r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]);
+    return r;
+  }
+  static V sqrt(V a) { return map(a, a, [](float x, float) { return sqrtf(x); }); }
+  static V abs(V a) { return map(a, a, [](float x, float) { return fabsf(x); }); }
+  // a > b ? a : b, so the second operand when either is NaN (as vmaxps).
+  static V max(V a, V b) { return map(a, b, [](float x, float y) { return x > y ? x : y; }); }
+  static V min(V a, V b) { return map(a, b, [](float x, float y) { return x < y ? x : y; }); }
+  // Lane by lane: a < b ? x : y (false for NaN).
+  static V select_lt(V a, V b, V x, V y) {
+    V r;
+    for (int i = 0; i < 16; ++i) r.f[i] = a.f[i] < b.f[i] ? x.f[i] : y.f[i];
+    return r;
+  }
+  // Lane i < n ? a : b.
+  static V select_first(int n, V a, V b) {
+    V r;
+    for (int i = 0; i < 16; ++i) r.f[i] = i < n ? a.f[i] : b.f[i];
+    return r;
+  }
+  // x * 2^k for k holding integers in [-126, 127] as floats (exact unless the result is subnormal or overflows).
+  static V scale2(V x, V k) {
+    V r;
+    for (int i = 0; i < 16; ++i) {
+      V two;
+      two.set_bits(0, static_cast<uint32_t>(static_cast<int32_t>(k.f[i]) + 127) << 23);
+      r.f[i] = x.f[i] * two.f[0];
+    }
+    return r;
+  }
+  static V round_nearest(V a) {  // to nearest even integer; REQUIRES |a| < 2^22
+    const float magic = 12582912.0f;
+    return map(a, a, [=](float x, float) { return (x + magic) - magic; });
+  }
+
+  // Lanes combined by one fixed tree: i with i + 8, then + 4, + 2, + 1.
+  float reduce_add() const {
+    float t[16];
+    memcpy(t, f, sizeof t);
+    for (int w = 8; w > 0; w /= 2)
+      for (int i = 0; i < w; ++i) t[i] = t[i] + t[i + w];
+    return t[0];
+  }
+  float reduce_max() const {
+    float t[16];
+    memcpy(t, f, sizeof t);
+    for (int w = 8; w > 0; w /= 2)
+      for (int i = 0; i < w; ++i) t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
+    return t[0];
+  }
+
+  uint32_t bits(int i) const {
+    uint32_t u;
+    memcpy(&u, &f[i], 4);
+    return u;
+  }
+  void set_bits(int i, uint32_t u) { memcpy(&f[i], &u, 4); }
+
+  static uint16_t round_operand(uint32_t u) {
+    const uint32_t magnitude = u & 0x7FFFFFFFu;
+    if (magnitude > 0x7F800000u) return static_cast<uint16_t>((u >> 16) | 0x0040u);
+    if (magnitude < (static_cast<uint32_t>(127 - 55) << 23)) return 0;
+    return static_cast<uint16_t>((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16);
+  }
+
+ private:
+  template <class F>
+  static V map(V a, V b, F fn) {
+    V r;
+    for (int i = 0; i < 16; ++i) r.f[i] = fn(a.f[i], b.f[i]);
+    return r;
+  }
+};
+
+}  // namespace loongforge::kernels::scalar

@@ -1,0 +1,44 @@
+// Element types shared by all kernels. Freestanding: included by the per-ISA translation units (no std containers).
+#pragma once
+
+#include <stdint.h>
+
+namespace loongforge::kernels {
+
+struct Bf16 {
+  uint16_t bits;
+};
+
+// What a stored element is. FP8 codes carry power-of-two block scales beside them.
+enum class Elem : uint8_t { kF32, kBf16, kE4M3, kE5M2 };
+
+// What the operands of a product are: bf16 images (exact products, values under 2^-55 are 0) or fp32 with fma.
+enum class Precision : uint8_t { kBf16, kF32 };
+
+inline constexpr int elem_bytes(Elem e) {
+  return e == Elem::kF32 ? 4 : e == Elem::kBf16 ? 2 : 1;
+}
+
+// Block sizes that are constants of the format (they decide results, so they are never tuned per machine).
+inline constexpr int kWeightBlock = 128;   // FP8 weight scale blocks: 128 x 128
+inline constexpr int kFeatureBlock = 128;  // FP8 activation scale blocks: 1 x 128 along the features
+inline constexpr int kTokenBlock = 64;     // rows summed together in norm and bias gradients, then in block order
+inline constexpr int kAttnKeyBlock = 512;  // keys of one softmax update in attention, from the document's first key
+inline constexpr int kMinScaleExp = -41;   // smallest block scale exponent of our own codes
+
+// A matrix view. Element (i, j) stands at data + (i * ld + j) * elem_bytes. FP8: exps holds one exponent per row and
+// kFeatureBlock columns, value = code value * 2^exps[i * ld_exps + j / kFeatureBlock].
+struct Mat {
+  const void* data;
+  int64_t ld;
+  Elem elem;
+  const int8_t* exps = nullptr;
+  int64_t ld_exps = 0;
+};
+struct MatOut {
+  void* data;
+  int64_t ld;
+  Elem elem;  // kF32 or kBf16
+};
+
+}  // namespace loongforge::kernels
