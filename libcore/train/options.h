@@ -1,0 +1,83 @@
+// What a training run is told: the plain form of `loongforge train`'s options (cmd/train/options holds the table with names,
+// help and environment). Defaults are those of the command.
+// Thread-safety: a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loongforge::train {
+
+enum class FinetuningType { kLora, kFull };
+enum class FpPrecision { kE4M3, kBf16, kF32 };
+enum class OverflowLogLevel { kDebug, kWarning, kError };
+enum class Strategy { kNo, kSteps, kEpoch };  // of eval and save
+enum class LogFormat { kText, kJson };
+
+struct TrainOptions {
+  std::string model_path;
+  std::string dataset;                 // path, or a name under LOONGFORGE_DATA
+  std::string output_dir;
+  bool overwrite_output_dir = false;
+  std::string adapter_path;            // continue from a PEFT adapter; eval_only: evaluate with it
+
+  FinetuningType finetuning_type = FinetuningType::kLora;
+  int64_t lora_rank = 8;
+  double lora_alpha = 16;
+  double lora_dropout = 0;
+  std::string lora_target = "all";     // "all" or names separated by commas (q_proj,v_proj)
+  bool use_rslora = false;
+
+  std::optional<double> learning_rate; // default 2e-4 (lora), 2e-5 (full)
+  std::string lr_scheduler_type = "cosine";
+  double warmup_ratio = 0.03;
+  int64_t warmup_steps = 0;            // > 0 counts over warmup_ratio
+  double weight_decay = 0;
+  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+  double max_grad_norm = 1;
+  int64_t per_device_train_batch_size = 1;
+  int64_t per_device_eval_batch_size = 1;
+  int64_t gradient_accumulation_steps = 8;
+  int64_t global_batch_size = 0;       // rows; 0: per_device * accumulation
+  int64_t reduce_lanes = 0;            // 0: 1 (full) or 8 (lora)
+  double num_train_epochs = 1;
+  int64_t max_steps = -1;              // > 0 counts over num_train_epochs
+  uint64_t seed = 42;
+  int64_t cutoff_len = 1024;
+  bool packing = false;
+  int64_t max_samples = 0;             // 0: all
+  bool train_on_prompt = false;
+  std::string template_name;           // empty: the model's chat template, else "alpaca" (announced)
+  bool gradient_checkpointing = false;
+
+  FpPrecision fp8_precision = FpPrecision::kE4M3;
+  double fp8_scale_factor = 1;
+  OverflowLogLevel fp8_overflow_log_level = OverflowLogLevel::kWarning;
+
+  std::string eval_dataset;
+  Strategy eval_strategy = Strategy::kNo;  // eval_dataset alone means kEpoch
+  int64_t eval_steps = 0;
+  bool eval_on_start = false;
+  Strategy save_strategy = Strategy::kSteps;
+  int64_t save_steps = 500;
+  int64_t save_total_limit = 2;
+  std::string resume_from_checkpoint;  // "", "true" (the newest that verifies) or a checkpoint folder
+  int64_t logging_steps = 1;
+  bool report_to_jsonl = false;        // output_dir/metrics.jsonl
+  LogFormat log_format = LogFormat::kText;
+  int64_t max_nonfinite_steps = 10;    // that many skipped steps in a row end the run
+
+  bool dry_run = false;
+  bool eval_only = false;
+  bool json = false;
+  int64_t preview = 0;                 // samples to show; > 0 shows them and ends
+  std::string sample_prompts;          // file: one prompt a line, or JSONL {"prompt"} / {"messages"}
+  int64_t sample_max_new_tokens = 128;
+
+  int threads = 0;                     // 0: one per core within affinity mask and quota
+  std::string resolved_config_json;    // written to output_dir as it is
+};
+
+}  // namespace loongforge::train
