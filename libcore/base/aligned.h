@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -18,10 +19,13 @@ enum class Pages {
   kHuge,         // MAP_HUGETLB where free pages suffice; huge() tells whether it worked, falls back to kTransparent
 };
 
+// From this size on memory comes from mmap.
+inline constexpr size_t kMmapBytes = size_t{1} << 20;
+
 class LF_API AlignedBuffer {
  public:
   AlignedBuffer() = default;
-  // Throws Error(kFailed) naming the size when memory cannot be had.
+  // Throws Error(kFailed) naming the size when memory cannot be had. kHuge maps whole huge pages.
   explicit AlignedBuffer(size_t bytes, Pages pages = Pages::kNormal);
   ~AlignedBuffer();
   AlignedBuffer(AlignedBuffer&& other) noexcept { swap(other); }
@@ -51,5 +55,20 @@ class LF_API AlignedBuffer {
   size_t mapped_ = 0;  // bytes to munmap; 0 when from aligned_alloc
   bool huge_ = false;
 };
+
+// The system's huge pages of the default size (2 MiB on x86-64, 32 MiB on LoongArch; read, never assumed).
+struct HugePages {
+  size_t page_bytes = 0;  // 0: the system has none
+  uint64_t total = 0;
+  uint64_t free = 0;      // not in use and not promised to a mapping
+
+  // Pages that a buffer of so many bytes takes. 0 when page_bytes is 0.
+  uint64_t needed(uint64_t bytes) const noexcept {
+    return page_bytes == 0 ? 0 : bytes / page_bytes + (bytes % page_bytes != 0 ? 1 : 0);
+  }
+};
+
+// meminfo: another file of that form, for tests. All zero when it cannot be read.
+LF_API HugePages huge_pages(const std::filesystem::path& meminfo = "/proc/meminfo") noexcept;
 
 }  // namespace loongforge

@@ -1,6 +1,6 @@
 // Files, POSIX only. Every failure is an Error that names the path and errno's text: kNoInput when an input cannot be
 // opened, kFailed when writing fails (disk full included).
-// Thread-safety: a File may be read with read_at() from several threads.
+// Thread-safety: a File may be used with read_at() and write_at() from several threads; the rest from one at a time.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,8 @@ namespace loongforge {
 
 class LF_API File {
  public:
-  static File open_read(const std::filesystem::path& path);   // a regular file; follows symlinks
+  // A regular file (kNoInput otherwise: a pipe or a device cannot be read at an offset); follows symlinks.
+  static File open_read(const std::filesystem::path& path);
   static File create(const std::filesystem::path& path);      // O_CREAT | O_EXCL: never through a symlink
   File(File&&) noexcept;
   File& operator=(File&&) noexcept;
@@ -53,6 +54,7 @@ class LF_API MappedFile {
   void drop(size_t offset, size_t bytes) const noexcept;       // MADV_DONTNEED + fadvise on the inner whole pages
 
  private:
+  int fd_ = -1;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
   std::filesystem::path path_;
@@ -62,13 +64,18 @@ LF_API std::string read_text(const std::filesystem::path& path, uint64_t max_byt
 // Writes to a sibling temporary file, syncs, renames over path.
 LF_API void write_text_atomic(const std::filesystem::path& path, std::string_view text);
 
-// A folder that appears under its final name complete or not at all: built as a sibling temporary folder, synced,
-// renamed. Left without commit() (an exception), the temporary folder is removed.
+// A folder that appears under its final name complete or not at all: built as a sibling temporary folder
+// (.<name>.tmp-<number>), synced, renamed. Left without commit() (an exception), the temporary folder is removed, and
+// the missing parents that were made for it. One that a killed process left behind is removed by the next FolderWriter
+// of the same final path: a lock on the folder tells whether its writer is alive.
 class LF_API FolderWriter {
  public:
-  // Throws Error(kUsage) when final_path exists and overwrite is false. With overwrite the swap uses RENAME_EXCHANGE
-  // and the old folder is removed after it.
-  FolderWriter(std::filesystem::path final_path, bool overwrite);
+  // Throws Error(kUsage) when final_path exists and overwrite is false, when it exists and is no folder (a symlink
+  // included), or holds the working directory. With overwrite the swap uses RENAME_EXCHANGE and the old folder is
+  // removed after it; on a file system without it the old folder is moved aside for the moment of the rename.
+  // must_contain: with overwrite, a folder that is not empty is only replaced when it has an entry of this name
+  // ("loongir_model.json"), so that a mistyped path cannot cost a home directory; empty: any folder is.
+  FolderWriter(std::filesystem::path final_path, bool overwrite, std::string_view must_contain = {});
   ~FolderWriter();
   FolderWriter(const FolderWriter&) = delete;
   FolderWriter& operator=(const FolderWriter&) = delete;
@@ -77,9 +84,19 @@ class LF_API FolderWriter {
   void commit();  // syncs every file and the folder, renames, syncs the parent
 
  private:
-  std::filesystem::path final_, temporary_;
+  void make_parents();
+  void make_temporary();
+  void remove_stale() const;
+  void swap_in();
+  void discard() noexcept;
+
+  std::filesystem::path final_, temporary_, made_parent_;
   bool overwrite_ = false, committed_ = false;
+  int lock_fd_ = -1;
 };
+
+// fsync of a folder, so that the names in it are on the disk.
+LF_API void sync_folder(const std::filesystem::path& path);
 
 LF_API uint64_t free_disk_bytes(const std::filesystem::path& path);  // of the nearest existing ancestor
 
