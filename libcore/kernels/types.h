@@ -3,6 +3,10 @@
 
 #include <stdint.h>
 
+// Kernels' building blocks are inlined even in debug builds: a copy left in an object that was compiled for one ISA could
+// be the one that the linker keeps for all.
+#define LF_INLINE inline __attribute__((always_inline))
+
 namespace loongforge::kernels {
 
 struct Bf16 {
@@ -15,7 +19,7 @@ enum class Elem : uint8_t { kF32, kBf16, kE4M3, kE5M2 };
 // What the operands of a product are: bf16 images (exact products, values under 2^-55 are 0) or fp32 with fma.
 enum class Precision : uint8_t { kBf16, kF32 };
 
-inline constexpr int elem_bytes(Elem e) {
+LF_INLINE constexpr int elem_bytes(Elem e) {
   return e == Elem::kF32 ? 4 : e == Elem::kBf16 ? 2 : 1;
 }
 
@@ -40,5 +44,13 @@ struct MatOut {
   int64_t ld;
   Elem elem;  // kF32 or kBf16
 };
+
+// The bf16 operand nearest to the fp32 value with bits u: to even in a tie, |x| < 2^-55 becomes +0, NaN stays NaN (quiet).
+LF_INLINE constexpr uint16_t round_operand(uint32_t u) {
+  const uint32_t magnitude = u & 0x7FFFFFFFu;
+  if (magnitude > 0x7F800000u) return static_cast<uint16_t>((u >> 16) | 0x0040u);
+  if (magnitude < (static_cast<uint32_t>(127 - 55) << 23)) return 0;
+  return static_cast<uint16_t>((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16);
+}
 
 }  // namespace loongforge::kernels

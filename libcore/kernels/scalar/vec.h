@@ -1,5 +1,8 @@
 // The vector of 16 fp32 lanes that all generic kernels are written on; this scalar form is its specification. Every ISA's
 // vec.h provides the same struct V (in namespace loongforge::kernels::<isa>) with the same results to the bit.
+//
+// V stands in an unnamed namespace on every ISA: whatever template is instantiated with it is local to its object, so no
+// function compiled for one ISA can be merged with another's.
 #pragma once
 
 #include <math.h>
@@ -9,6 +12,7 @@
 #include "kernels/types.h"
 
 namespace loongforge::kernels::scalar {
+namespace {
 
 struct V {
   static constexpr int kLanes = 16;
@@ -20,6 +24,11 @@ struct V {
     for (float& e : r.f) e = x;
     return r;
   }
+  static V set1_bits(uint32_t u) {
+    V r;
+    for (int i = 0; i < 16; ++i) r.set_bits(i, u);
+    return r;
+  }
   static V load(const float* p) {
     V r;
     memcpy(r.f, p, sizeof r.f);
@@ -28,11 +37,13 @@ struct V {
   // The first n (0 .. 16) elements; the others are 0. Memory past p + n is not touched.
   static V load_part(const float* p, int n) {
     V r = zero();
-    memcpy(r.f, p, sizeof(float) * static_cast<size_t>(n));
+    for (int i = 0; i < n; ++i) r.f[i] = p[i];
     return r;
   }
   void store(float* p) const { memcpy(p, f, sizeof f); }
-  void store_part(float* p, int n) const { memcpy(p, f, sizeof(float) * static_cast<size_t>(n)); }
+  void store_part(float* p, int n) const {
+    for (int i = 0; i < n; ++i) p[i] = f[i];
+  }
 
   static V load(const Bf16* p) { return load_part(p, 16); }
   static V load_part(const Bf16* p, int n) {
@@ -72,10 +83,22 @@ struct V {
     for (int i = 0; i < 16; ++i) r.f[i] = a.f[i] < b.f[i] ? x.f[i] : y.f[i];
     return r;
   }
+  // Lane by lane: a is NaN ? x : y.
+  static V select_nan(V a, V x, V y) {
+    V r;
+    for (int i = 0; i < 16; ++i) r.set_bits(i, a.f[i] != a.f[i] ? x.bits(i) : y.bits(i));
+    return r;
+  }
   // Lane i < n ? a : b.
   static V select_first(int n, V a, V b) {
     V r;
     for (int i = 0; i < 16; ++i) r.f[i] = i < n ? a.f[i] : b.f[i];
+    return r;
+  }
+  // Lane i: bit i of mask ? a : b.
+  static V select_bits(uint32_t mask, V a, V b) {
+    V r;
+    for (int i = 0; i < 16; ++i) r.f[i] = (mask >> i & 1u) != 0 ? a.f[i] : b.f[i];
     return r;
   }
   // x * 2^k for k holding integers in [-126, 127] as floats (exact unless the result is subnormal or overflows).
@@ -91,6 +114,45 @@ struct V {
   static V round_nearest(V a) {  // to nearest even integer; REQUIRES |a| < 2^22
     const float magic = 12582912.0f;
     return map(a, a, [=](float x, float) { return (x + magic) - magic; });
+  }
+
+  // The lanes as 32-bit words.
+  static V bit_and(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x & y; }); }
+  static V bit_or(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x | y; }); }
+  static V add_int(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x + y; }); }
+  static V sub_int(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x - y; }); }
+  template <int N>
+  static V shift_left(V a) {
+    return map_bits(a, a, [](uint32_t x, uint32_t) { return x << N; });
+  }
+  template <int N>
+  static V shift_right(V a) {  // logical
+    return map_bits(a, a, [](uint32_t x, uint32_t) { return x >> N; });
+  }
+  // Bytes, zero-extended to words, and back (the low byte of each word).
+  static V load_bytes(const uint8_t* p) { return load_bytes_part(p, 16); }
+  static V load_bytes_part(const uint8_t* p, int n) {
+    V r = zero();
+    for (int i = 0; i < n; ++i) r.set_bits(i, p[i]);
+    return r;
+  }
+  void store_bytes(uint8_t* p) const { store_bytes_part(p, 16); }
+  void store_bytes_part(uint8_t* p, int n) const {
+    for (int i = 0; i < n; ++i) p[i] = static_cast<uint8_t>(bits(i));
+  }
+  // Counting: lanes of `count` are words; adds 1 where a < b.
+  static V count_lt(V count, V a, V b) {
+    for (int i = 0; i < 16; ++i) count.set_bits(i, count.bits(i) + (a.f[i] < b.f[i] ? 1u : 0u));
+    return count;
+  }
+  static V count_nan(V count, V a) {
+    for (int i = 0; i < 16; ++i) count.set_bits(i, count.bits(i) + (a.f[i] != a.f[i] ? 1u : 0u));
+    return count;
+  }
+  uint32_t reduce_add_int() const {
+    uint32_t t = 0;
+    for (int i = 0; i < 16; ++i) t += bits(i);
+    return t;
   }
 
   // Lanes combined by one fixed tree: i with i + 8, then + 4, + 2, + 1.
@@ -116,12 +178,7 @@ struct V {
   }
   void set_bits(int i, uint32_t u) { memcpy(&f[i], &u, 4); }
 
-  static uint16_t round_operand(uint32_t u) {
-    const uint32_t magnitude = u & 0x7FFFFFFFu;
-    if (magnitude > 0x7F800000u) return static_cast<uint16_t>((u >> 16) | 0x0040u);
-    if (magnitude < (static_cast<uint32_t>(127 - 55) << 23)) return 0;
-    return static_cast<uint16_t>((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16);
-  }
+  static uint16_t round_operand(uint32_t u) { return kernels::round_operand(u); }
 
  private:
   template <class F>
@@ -130,6 +187,34 @@ struct V {
     for (int i = 0; i < 16; ++i) r.f[i] = fn(a.f[i], b.f[i]);
     return r;
   }
+  template <class F>
+  static V map_bits(V a, V b, F fn) {
+    V r;
+    for (int i = 0; i < 16; ++i) r.set_bits(i, fn(a.bits(i), b.bits(i)));
+    return r;
+  }
 };
 
+// 16 double lanes, for sums that fp32 cannot hold. fma and reduce_add as V's.
+struct D {
+  double d[16];
+  static D zero() { return D{}; }
+  // lane i += x's lane i
+  void add(V x) {
+    for (int i = 0; i < 16; ++i) d[i] += static_cast<double>(x.f[i]);
+  }
+  // lane i += x's lane i squared (the square of an fp32 value is exact in double)
+  void add_square(V x) {
+    for (int i = 0; i < 16; ++i) d[i] += static_cast<double>(x.f[i]) * static_cast<double>(x.f[i]);
+  }
+  double reduce_add() const {
+    double t[16];
+    memcpy(t, d, sizeof t);
+    for (int w = 8; w > 0; w /= 2)
+      for (int i = 0; i < w; ++i) t[i] = t[i] + t[i + w];
+    return t[0];
+  }
+};
+
+}  // namespace
 }  // namespace loongforge::kernels::scalar
