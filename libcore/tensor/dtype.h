@@ -10,11 +10,30 @@
 
 namespace loongforge::tensor {
 
-// E4M3LA is the project's FP8 (bias 12); F8E4M3 is OCP's E4M3FN (bias 7): the same codes, values 32 times as large.
-enum class DType : uint8_t { kF32, kF16, kBF16, kE4M3LA, kF8E4M3, kF8E5M2, kI64, kI32, kI16, kI8, kU8, kBool, kF64, kU16, kU32, kU64 };
+// E4M3LA is the project's FP8 (bias 12); F8E4M3 is OCP's E4M3FN (bias 7): the same codes, values 32
+// times as large.
+enum class DType : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kE4M3LA,
+  kF8E4M3,
+  kF8E5M2,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kBool,
+  kF64,
+  kU16,
+  kU32,
+  kU64
+};
 
 LF_API size_t dtype_bytes(DType dtype) noexcept;
-LF_API std::string_view dtype_name(DType dtype) noexcept;  // LoongIR spelling: "F32", "BF16", "E4M3LA", "F8_E4M3", ...
+LF_API std::string_view dtype_name(
+    DType dtype) noexcept;  // LoongIR spelling: "F32", "BF16", "E4M3LA", "F8_E4M3", ...
 LF_API std::optional<DType> parse_dtype(std::string_view name) noexcept;  // of dtype_name
 
 }  // namespace loongforge::tensor
