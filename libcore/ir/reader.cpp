@@ -1,5 +1,6 @@
 #include "ir/reader.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -11,26 +12,16 @@
 #include "ir/layout.h"
 #include "ir/model_json.h"
 #include "ir/validate.h"
+#include "tensor/convert.h"
 
 namespace loongforge::ir {
 namespace {
-
-using tensor::DType;
 
 // The smallest block scale exponent that the fast path takes: products of smaller ones could be subnormal (DESIGN 4).
 constexpr int kMinScaleExponent = -41;
 
 uint32_t load_u32(const uint8_t* bytes) {
   return uint32_t{bytes[0]} | uint32_t{bytes[1]} << 8 | uint32_t{bytes[2]} << 16 | uint32_t{bytes[3]} << 24;
-}
-
-float half_to_float(uint16_t half) {
-  const uint32_t sign = uint32_t{half & 0x8000u} << 16;
-  const uint32_t exponent = (half >> 10) & 31, mantissa = half & 1023;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | mantissa << 13);
-  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
-  const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // exact
-  return (half & 0x8000u) != 0 ? -magnitude : magnitude;
 }
 
 }  // namespace
@@ -131,23 +122,15 @@ std::vector<float> Reader::read_f32(std::string_view name) const {
   const TensorEntry& entry = impl_->stored(name);
   std::vector<uint8_t> bytes(entry.bytes);
   read_rows(entry, 0, entry.rows(), bytes);
-  const int64_t rows = entry.rows(), cols = entry.cols();
-  std::vector<float> values(static_cast<size_t>(rows * cols));
+  if (!tensor::converts_to_f32(entry.dtype)) {
+    throw_bad_data(impl_->where(entry), "is " + std::string(tensor::dtype_name(entry.dtype)) + ", which has no fp32 values of its own");
+  }
+  const int64_t rows = entry.rows();
+  const size_t cols = static_cast<size_t>(entry.cols());
+  std::vector<float> values(static_cast<size_t>(rows) * cols);
   for (int64_t r = 0; r < rows; ++r) {
-    const uint8_t* row = bytes.data() + static_cast<uint64_t>(r) * entry.row_stride();
-    float* out = values.data() + r * cols;
-    for (int64_t c = 0; c < cols; ++c) {
-      if (entry.dtype == DType::kF32) {
-        std::memcpy(out + c, row + 4 * c, 4);
-        continue;
-      }
-      uint16_t bits = 0;
-      if (entry.dtype != DType::kBF16 && entry.dtype != DType::kF16) {
-        throw_bad_data(impl_->where(entry), "is " + std::string(tensor::dtype_name(entry.dtype)) + ", not F32, F16 or BF16");
-      }
-      std::memcpy(&bits, row + 2 * c, 2);
-      out[c] = entry.dtype == DType::kBF16 ? std::bit_cast<float>(uint32_t{bits} << 16) : half_to_float(bits);
-    }
+    tensor::to_f32(entry.dtype, bytes.data() + static_cast<uint64_t>(r) * entry.row_stride(), cols,
+                   values.data() + static_cast<size_t>(r) * cols);
   }
   return values;
 }

@@ -1,0 +1,152 @@
+#include "quant/loongamp.h"
+
+#include "base/error.h"
+
+namespace loongforge::quant {
+namespace {
+
+using tensor::DType;
+
+// Below this a tensor's bytes and products do not matter, its rounding might.
+constexpr int64_t kSmallElements = 4096;
+
+AmpRule rule(TensorRole role, Storage storage, std::string reason) {
+  AmpRule out;
+  out.role = role;
+  out.storage = storage;
+  out.reason = std::move(reason);
+  return out;
+}
+
+DType stored_dtype(Storage storage, DType source, bool exact) {
+  switch (storage) {
+    case Storage::kFp8: return DType::kE4M3LA;
+    case Storage::kBf16: return DType::kBF16;
+    case Storage::kF32: return DType::kF32;
+    case Storage::kSource: break;
+  }
+  if (source == DType::kF16) return exact ? DType::kF32 : DType::kBF16;
+  if (source == DType::kF64) return DType::kF32;
+  return source;
+}
+
+bool matches(const AmpRule& rule, const TensorFacts& facts) {
+  return (!rule.role || *rule.role == facts.role) && (rule.below_elements == 0 || facts.elements < rule.below_elements) &&
+         (!rule.tied_only || facts.tied) && glob_match(rule.pattern, facts.name);
+}
+
+}  // namespace
+
+std::string_view role_name(TensorRole role) noexcept {
+  switch (role) {
+    case TensorRole::kLinear: return "linear";
+    case TensorRole::kHead: return "head";
+    case TensorRole::kEmbedding: return "embedding";
+    case TensorRole::kNorm: return "norm";
+    case TensorRole::kBias: return "bias";
+    case TensorRole::kOther: break;
+  }
+  return "other";
+}
+
+std::string_view storage_name(Storage storage) noexcept {
+  switch (storage) {
+    case Storage::kFp8: return "fp8";
+    case Storage::kBf16: return "bf16";
+    case Storage::kF32: return "fp32";
+    case Storage::kSource: break;
+  }
+  return "source";
+}
+
+std::optional<Storage> parse_storage(std::string_view text) noexcept {
+  for (Storage storage : {Storage::kFp8, Storage::kBf16, Storage::kF32, Storage::kSource}) {
+    if (text == storage_name(storage)) return storage;
+  }
+  return std::nullopt;
+}
+
+AmpPolicy AmpPolicy::standard(std::string_view quantize, bool quantize_head) {
+  AmpPolicy policy;
+  const auto add = [&policy](AmpRule each) { policy.rules_.push_back(std::move(each)); };
+  add(rule(TensorRole::kNorm, Storage::kSource, "norms stay in high precision"));
+  add(rule(TensorRole::kBias, Storage::kSource, "biases stay in high precision"));
+  add(rule(TensorRole::kOther, Storage::kSource, "is no weight of a linear layer"));
+  AmpRule rest;
+  if (quantize == "fp32") {
+    policy.exact_ = true;
+    rest.storage = Storage::kF32;
+    rest.reason = "--quantize fp32";
+    add(rest);
+    return policy;
+  }
+  if (quantize == "bf16") {
+    rest.storage = Storage::kBf16;
+    rest.reason = "--quantize bf16";
+    add(rest);
+    return policy;
+  }
+  if (quantize != "fp8") throw_usage("--quantize " + std::string(quantize) + " is unknown", "use fp8, bf16 or fp32");
+  AmpRule tied = rule(TensorRole::kEmbedding, Storage::kBf16,
+                      quantize_head ? "is the embedding as well as the head, so --quantize_head leaves it in high precision"
+                                    : "the embedding stays in high precision; it is the head as well");
+  tied.tied_only = true;
+  add(std::move(tied));
+  add(rule(TensorRole::kEmbedding, Storage::kBf16, "the embedding stays in high precision"));
+  AmpRule small;
+  small.below_elements = kSmallElements;
+  small.storage = Storage::kBf16;
+  small.reason = "has fewer than 4096 elements";
+  add(std::move(small));
+  if (quantize_head) {
+    add(rule(TensorRole::kHead, Storage::kFp8, "--quantize_head"));
+  } else {
+    add(rule(TensorRole::kHead, Storage::kBf16, "the head stays in high precision; --quantize_head moves it to fp8"));
+  }
+  add(rule(TensorRole::kLinear, Storage::kFp8, "--quantize fp8"));
+  return policy;
+}
+
+Decision AmpPolicy::decide(const TensorFacts& facts) const {
+  for (const AmpRule& each : rules_) {
+    if (!matches(each, facts)) continue;
+    // FP8 has blocks of rows and columns: a vector cannot be stored so, whatever an override asks for.
+    if (each.storage == Storage::kFp8 && facts.rank != 2) continue;
+    return {each.storage, stored_dtype(each.storage, facts.source, exact_), each.reason};
+  }
+  return {Storage::kSource, stored_dtype(Storage::kSource, facts.source, exact_), "no rule asks for less"};
+}
+
+std::string AmpPolicy::describe() const {
+  std::string text;
+  for (const AmpRule& each : rules_) {
+    text += std::string(each.role ? role_name(*each.role) : "any") + " " + each.pattern;
+    if (each.below_elements > 0) text += " under " + std::to_string(each.below_elements) + " elements";
+    if (each.tied_only) text += " tied";
+    text += " -> " + std::string(storage_name(each.storage)) + ": " + each.reason + "\n";
+  }
+  return text;
+}
+
+bool glob_match(std::string_view pattern, std::string_view text) noexcept {
+  // Backtracks to the last star only: linear in practice, quadratic at worst.
+  size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace loongforge::quant
