@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "support/printable.h"
 
 namespace loongforge::support {
 namespace {
@@ -41,17 +42,6 @@ const std::string* duplicate_key(const Json::Object& members, std::vector<uint32
     table[slot] = static_cast<uint32_t>(i + 1);
   }
   return nullptr;
-}
-
-// Text of the library's messages or of the input, made fit for one line of an error.
-std::string printable(std::string_view text, size_t most) {
-  std::string out;
-  for (char c : text.substr(0, most)) {
-    const auto u = static_cast<unsigned char>(c);
-    out += u < 0x20 || u >= 0x7f ? '?' : c;
-  }
-  if (text.size() > most) out += "...";
-  return out;
 }
 
 // Builds Json values from nlohmann's events. Containers under construction live on a stack of their
