@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/api.h"
+#include "ir/model.h"
 
 namespace loongforge::ir {
 
@@ -35,6 +36,34 @@ inline std::optional<uint64_t> device_page(std::string_view device) {
   if (device == "loongarch64") return 16384;
   return std::nullopt;
 }
+
+// How tensors fill weight files, in order: a tensor and its companions stand in one file, a file ends before it would grow
+// beyond the limit, and a tensor larger than that has a file of its own.
+class FilePlan {
+ public:
+  explicit FilePlan(uint64_t page, uint64_t max_file_bytes = kMaxFileBytes) : page_(page), max_file_bytes_(max_file_bytes) {}
+  // bytes: with companions, a multiple of kTensorAlignment. True when the tensor begins a new file.
+  bool place(uint64_t bytes) {
+    const bool begins = files_ == 0 || (position_ > page_ && position_ + bytes > max_file_bytes_);
+    if (begins) {
+      ++files_;
+      position_ = page_;
+      total_ += page_;
+    }
+    position_ += bytes;
+    total_ += bytes;
+    return begins;
+  }
+  int64_t files() const { return files_; }
+  uint64_t total_bytes() const { return total_; }  // of all files, headers included
+
+ private:
+  uint64_t page_, max_file_bytes_, position_ = 0, total_ = 0;
+  int64_t files_ = 0;
+};
+
+// Bytes of the tensor with its companions and their alignment. Only dtype, shape, block_rows and block_cols are read.
+LF_API uint64_t placed_bytes(const TensorEntry& entry);
 
 // "weights-00001-of-00003.lir"; index from 0.
 LF_API std::string weight_file_name(int64_t index, int64_t count);

@@ -36,9 +36,21 @@ std::string weight_file_name(int64_t index, int64_t count) {
   return "weights-" + five(index + 1) + "-of-" + five(count) + ".lir";
 }
 
+uint64_t placed_bytes(const TensorEntry& entry) {
+  const uint64_t rows = static_cast<uint64_t>(entry.rows());
+  uint64_t total = round_up(rows * entry.row_stride(), kTensorAlignment);
+  if (entry.block_rows > 0) {
+    const uint64_t stride = round_up(static_cast<uint64_t>(ceil_div(entry.cols(), entry.block_cols)) * 4, kRowAlignment);
+    total += round_up(static_cast<uint64_t>(ceil_div(entry.rows(), entry.block_rows)) * stride, kTensorAlignment);
+  }
+  const uint64_t sums = round_up(static_cast<uint64_t>(ceil_div(entry.rows(), kCrcRows)) * 4, kRowAlignment);
+  return total + round_up(sums, kTensorAlignment);
+}
+
 struct Writer::Impl {
   FolderWriter folder;
-  uint64_t page, max_file_bytes;
+  uint64_t page;
+  FilePlan plan;
   std::vector<TensorEntry> tensors;
   std::vector<int64_t> file_of;      // per tensor; -1 for aliases
   std::optional<File> file;
@@ -55,7 +67,7 @@ struct Writer::Impl {
   std::vector<uint8_t> padded;
 
   Impl(const std::filesystem::path& path, bool overwrite, uint64_t page_bytes, uint64_t max_bytes)
-      : folder(path, overwrite), page(page_bytes), max_file_bytes(max_bytes) {}
+      : folder(path, overwrite), page(page_bytes), plan(page_bytes, max_bytes) {}
 
   std::string where() const { return folder.final_path().string() + ": " + entry.name; }
 
@@ -120,16 +132,6 @@ struct Writer::Impl {
     file_of.push_back(files - 1);
   }
 
-  uint64_t bytes_with_companions() const {
-    const uint64_t sums_bytes = static_cast<uint64_t>(ceil_div(entry.rows(), kCrcRows)) * 4;
-    uint64_t total = round_up(entry.bytes, kTensorAlignment) + round_up(sums_bytes, kTensorAlignment);
-    if (entry.block_rows > 0) {
-      const uint64_t stride = round_up(static_cast<uint64_t>(ceil_div(entry.cols(), entry.block_cols)) * 4, kRowAlignment);
-      total += round_up(static_cast<uint64_t>(ceil_div(entry.rows(), entry.block_rows)) * stride, kTensorAlignment);
-    }
-    return total;
-  }
-
   // Counts rows that were written, with their padding, into the checksums: one per group of 128 rows.
   void sum_rows(const uint8_t* rows, int64_t count) {
     const uint64_t stride = entry.row_stride();
@@ -168,10 +170,7 @@ void Writer::begin_tensor(const TensorEntry& entry) {
   impl.entry.block_rows = entry.block_rows;
   impl.entry.block_cols = entry.block_cols;
   impl.entry.bytes = static_cast<uint64_t>(entry.rows()) * entry.row_stride();
-  const uint64_t needed = impl.bytes_with_companions();
-  const bool full = impl.file && impl.position > impl.page &&
-                    round_up(impl.position, kTensorAlignment) + needed > impl.max_file_bytes;
-  if (!impl.file || full) impl.begin_file();
+  if (impl.plan.place(placed_bytes(entry))) impl.begin_file();
   impl.pad_to(kTensorAlignment);
   impl.entry.offset = impl.position;
   impl.rows_written = 0;
