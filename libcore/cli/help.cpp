@@ -1,0 +1,61 @@
+#include "cli/help.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/text.h"
+
+namespace loongforge::cli {
+namespace {
+
+constexpr int kWidth = 100, kColumn = 34;
+
+// "  -o, --output_dir, --out PATH"
+std::string left_side(const Option& option) {
+  std::string shorts, longs;
+  for (const std::string& name : option_names(option)) {
+    if (name.size() == 1)
+      shorts += "-" + name + ", ";
+    else
+      longs += (longs.empty() ? "--" : ", --") + name;
+  }
+  const std::string word = value_word(option);
+  return "  " + shorts + longs + (word.empty() ? "" : " " + word);
+}
+
+std::string right_side(const Option& option) {
+  std::string text = option.help;
+  const bool off = option.type == OptionType::kFlag && option.preset != nullptr &&
+                   std::string_view(option.preset) == "false";
+  if (option.preset != nullptr && !off) text += std::string(" [default ") + option.preset + "]";
+  return text;
+}
+
+}  // namespace
+
+std::string short_help(const Command& command, std::span<const Option> table) {
+  std::string text = "usage: loongforge " + std::string(command.name) + " " + command.synopsis +
+                     "\n" + command.summary + "\n";
+  std::vector<std::string> groups;
+  for (const Option& option : table)
+    if (std::find(groups.begin(), groups.end(), option.group) == groups.end())
+      groups.emplace_back(option.group);
+  for (const std::string& group : groups) {
+    text += "\n" + group + ":\n";
+    for (const Option& option : table) {
+      if (group != option.group) continue;
+      std::string left = left_side(option);
+      if (display_width(left) + 2 > kColumn)
+        text += left + "\n" + std::string(kColumn, ' ');
+      else
+        text += pad_right(left, kColumn);
+      text += wrap(right_side(option), kWidth - kColumn, kColumn) + "\n";
+    }
+  }
+  text +=
+      "\n_ and - are alike in option names; LOONGFORGE_<NAME> sets an option from the environment; "
+      "--no-NAME unsets a flag.\n";
+  return text;
+}
+
+}  // namespace loongforge::cli

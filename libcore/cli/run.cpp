@@ -1,0 +1,103 @@
+#include "cli/run.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/help.h"
+#include "cli/manual.h"
+#include "cli/options_parse.h"
+#include "cli/output.h"
+#include "cli/text.h"
+#include "cli/version.h"
+#include "kernels/isa.h"
+
+namespace loongforge::cli {
+namespace {
+
+const char* environment(const char* name) { return std::getenv(name); }
+
+int report(const char* name, const std::string& line, ErrorCode code) {
+  const std::string command = *name == '\0' ? "loongforge" : "loongforge " + std::string(name);
+  print_error(command + ": " + one_line(line) + "\n");
+  return static_cast<int>(code);
+}
+
+struct Invocation {
+  const Command& command;
+  int argc;
+  char** argv;
+  CommandBody body;
+};
+
+int run_invocation(void* context) {
+  const auto& [command, argc, argv, body] = *static_cast<Invocation*>(context);
+  const std::vector<Option> table = full_table(command);
+  const std::vector<const char*> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const Parsed parsed = parse_options(table, words, environment);
+  switch (parsed.request) {
+    case Request::kVersion:
+      print(version_line() + "\n");
+      return 0;
+    case Request::kManual:
+      if (show_manual(std::string("loongforge-") + command.name + ".1")) return 0;
+      [[fallthrough]];
+    case Request::kShortHelp:
+      print(short_help(command, table));
+      return 0;
+    case Request::kRun:
+      break;
+  }
+  apply_isa(environment("LOONGFORGE_ISA"));
+  return body(parsed.options);
+}
+
+}  // namespace
+
+int run_guarded(const char* name, int (*body)(void* context), void* context) {
+  signal(SIGPIPE, SIG_IGN);  // a closed reader shows as a failed write, which is reported
+  log_to_stderr(name, false);
+  try {
+    const int code = body(context);
+    flush_output();
+    return code;
+  } catch (const Error& error) {
+    return report(name, error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return report(name,
+                  "out of memory; free some, or ask for less (smaller batch, shorter cutoff_len)",
+                  ErrorCode::kFailed);
+  } catch (const std::exception& error) {
+    return report(name, std::string("internal error: ") + error.what() + "; please report it",
+                  ErrorCode::kFailed);
+  }
+}
+
+int run_command(const Command& command, int argc, char** argv, CommandBody body) {
+  Invocation invocation{command, argc, argv, body};
+  return run_guarded(command.name, run_invocation, &invocation);
+}
+
+void apply_isa(const char* name) {
+  if (name == nullptr || *name == '\0') return;
+  std::string available;
+  bool found = false;
+  kernels::Isa wanted{};
+  const bool known = kernels::parse_isa(name, &wanted);
+  for (const kernels::Isa isa : kernels::available_isas()) {
+    available += (available.empty() ? "" : ", ") + std::string(kernels::isa_name(isa));
+    found = found || (known && isa == wanted);
+  }
+  if (!found)
+    throw Error(ErrorCode::kUsage, "LOONGFORGE_ISA",
+                "'" + std::string(name) +
+                    (known ? "' is not available on this machine" : "' is not an instruction set"),
+                "available: " + available);
+  kernels::set_active_isa(wanted);
+}
+
+}  // namespace loongforge::cli

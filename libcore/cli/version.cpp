@@ -1,0 +1,41 @@
+#include "cli/version.h"
+
+#include "kernels/isa.h"
+
+namespace loongforge::cli {
+
+const char* version_number() { return LF_VERSION; }
+
+const char* machine_name() {
+#if defined(__x86_64__)
+  return "x86_64";
+#elif defined(__loongarch64)
+  return "LoongArch64";
+#else
+#error "LoongForge is for x86-64 and LoongArch"
+#endif
+}
+
+std::string version_line() {
+  return std::string("v") + version_number() + " (" + machine_name() + ")";
+}
+
+support::Json version_json() {
+  support::Json isas = support::Json::array();
+  for (const kernels::Isa isa : kernels::available_isas()) isas.push_back(kernels::isa_name(isa));
+  support::Json json = support::Json::object();
+  json.set("version", version_number());
+  json.set("machine", machine_name());
+  json.set("isa_found", kernels::isa_features());
+  json.set("isas_available", std::move(isas));
+  json.set("isa_used", kernels::isa_name(kernels::active_isa()));
+#if defined(__clang__)
+  json.set("compiler", "clang " __clang_version__);
+#else
+  json.set("compiler", "gcc " __VERSION__);
+#endif
+  json.set("build_type", LF_BUILD_TYPE);
+  return json;
+}
+
+}  // namespace loongforge::cli

@@ -1,0 +1,17 @@
+// What `loongforge version` and --version print. Pure functions but for the look at the CPU.
+#pragma once
+
+#include <string>
+
+#include "base/api.h"
+#include "support/json.h"
+
+namespace loongforge::cli {
+
+LF_API const char* version_number();  // "0.4.0"
+LF_API const char* machine_name();    // "x86_64", "LoongArch64"
+LF_API std::string version_line();    // "v0.4.0 (x86_64)"
+// version, machine, isa_found (CPU features), isas_available, isa_used, compiler, build_type.
+LF_API support::Json version_json();
+
+}  // namespace loongforge::cli
