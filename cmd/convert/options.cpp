@@ -1,0 +1,126 @@
+#include "cmd/convert/options.h"
+
+#include "base/error.h"
+#include "cmd/commands.h"
+
+namespace loongforge::cmd {
+namespace {
+
+using cli::OptionType;
+
+constexpr const char* kModel = "Model";
+constexpr const char* kImport = "Import (a Hugging Face folder or a GGUF file becomes LoongIR)";
+constexpr const char* kExport = "Export (LoongIR becomes a Hugging Face or PEFT folder)";
+constexpr const char* kRun = "Run";
+
+constexpr cli::Option kTable[] = {
+    {"input-path", OptionType::kPath, nullptr, "PATH", kModel,
+     "import: a Hugging Face folder or a .gguf file; export: a LoongIR folder or a checkpoint"},
+    {"output-path", OptionType::kPath, nullptr, "FOLDER", kModel, "the folder to make"},
+    {"overwrite", OptionType::kFlag, "false", nullptr, kModel,
+     "replace an output folder that exists"},
+
+    {"model-name", OptionType::kString, nullptr, "NAME", kImport,
+     "label written into the model (default: the name of the input); names the family where "
+     "config.json does not"},
+    {"quantize", OptionType::kChoice, "fp8", "fp8|bf16|fp32", kImport,
+     "how linear weights are stored"},
+    {"quantize_head", OptionType::kFlag, "false", nullptr, kImport,
+     "store the head in FP8 as well"},
+    {"device", OptionType::kChoice, nullptr, "loongarch64|x86_64", kImport,
+     "whose page size the files are laid out for (default: this machine); both can be read "
+     "anywhere"},
+    {"tokenizer_path", OptionType::kPath, nullptr, "PATH", kImport,
+     "a folder, tokenizer.json or GGUF file to take the tokenizer from (default: the model's own)"},
+    {"pad_token_id", OptionType::kInt, nullptr, "[0,2147483647]", kImport,
+     "padding id, counted over what configuration and tokenizer say"},
+
+    {"export", OptionType::kChoice, nullptr, "hf|peft", kExport, "the form to export to"},
+    {"adapter", OptionType::kPath, nullptr, "PATH", kExport,
+     "a PEFT folder, or a checkpoint that holds one"},
+    {"merge", OptionType::kFlag, "false", nullptr, kExport, "hf: add the adapter to the weights"},
+    {"dtype", OptionType::kChoice, nullptr, "bf16|fp8|fp32", kExport,
+     "hf: type of the exported weights (default: bf16)"},
+    {"max-shard-size", OptionType::kBytes, "5GB", nullptr, kExport,
+     "hf: start another file at this size"},
+
+    {"dry_run", OptionType::kFlag, "false", nullptr, kRun,
+     "check the input and report; write nothing"},
+    {"json", OptionType::kFlag, "false", nullptr, kRun, "print the report as one JSON object"},
+};
+
+// An option of the other direction on the command line or in the configuration is a contradiction;
+// from the environment or a default it is not.
+void refuse_given(const cli::Options& options, std::initializer_list<const char*> names,
+                  const char* what, const char* hint) {
+  for (const char* name : names) {
+    const cli::Source source = options.source(name);
+    if (source == cli::Source::kFlag || source == cli::Source::kConfig)
+      throw_usage(options.place(name) + " " + what, hint);
+  }
+}
+
+}  // namespace
+
+constinit const cli::Command convert_command = {
+    "convert", summary_of("convert"),
+    "--input-path P --output-path O [--quantize fp8|bf16|fp32] [options]\n"
+    "       loongforge convert --export hf|peft --input-path O --output-path H [--adapter CKPT "
+    "[--merge]] [options]",
+    kTable};
+
+convert::ImportOptions import_options(const cli::Options& options, int threads) {
+  refuse_given(options, {"adapter", "merge", "dtype", "max-shard-size"},
+               "counts for an export only", "add --export hf or --export peft, or leave it out");
+  convert::ImportOptions result;
+  result.input_path = options.require("input-path", "name a Hugging Face folder or a .gguf file");
+  result.output_path = options.require("output-path", "name the LoongIR folder to make");
+  result.model_name = options.text("model-name");
+  if (result.model_name.empty()) {
+    const std::filesystem::path name =
+        std::filesystem::absolute(result.input_path / "").parent_path().filename();
+    result.model_name = (name.extension() == ".gguf" ? name.stem() : name).string();
+  }
+  result.quantize = options.text("quantize");
+  result.device = options.text("device");
+  result.tokenizer_path = options.text("tokenizer_path");
+  if (options.has("pad_token_id")) result.pad_token_id = options.integer("pad_token_id");
+  result.quantize_head = options.flag("quantize_head");
+  if (result.quantize_head && result.quantize != "fp8")
+    throw_usage("--quantize_head contradicts --quantize " + result.quantize,
+                "use --quantize fp8 with it");
+  result.overwrite = options.flag("overwrite");
+  result.dry_run = options.flag("dry_run");
+  result.threads = threads;
+  return result;
+}
+
+convert::ExportOptions export_options(const cli::Options& options, int threads) {
+  refuse_given(
+      options,
+      {"quantize", "quantize_head", "device", "tokenizer_path", "pad_token_id", "model-name"},
+      "counts for an import only",
+      "leave it out with --export; --dtype chooses the type of exported weights");
+  convert::ExportOptions result;
+  result.format = options.text("export");
+  result.input_path = options.require("input-path", "name a LoongIR folder or a checkpoint");
+  result.output_path = options.require("output-path", "name the folder to make");
+  result.adapter = options.text("adapter");
+  result.merge = options.flag("merge");
+  result.dtype = options.text("dtype");
+  result.max_shard_bytes = static_cast<uint64_t>(options.integer("max-shard-size"));
+  result.overwrite = options.flag("overwrite");
+  result.dry_run = options.flag("dry_run");
+  result.threads = threads;
+  if (result.format == "peft")
+    refuse_given(options, {"merge", "dtype", "max-shard-size"}, "counts for --export hf only",
+                 "leave it out with --export peft");
+  if (result.merge && result.adapter.empty())
+    throw_usage("--merge needs --adapter", "name the PEFT folder or the checkpoint that holds it");
+  if (result.format == "hf" && !result.adapter.empty() && !result.merge)
+    throw_usage("--adapter without --merge would export the base model alone",
+                "add --merge, or use --export peft for the adapter");
+  return result;
+}
+
+}  // namespace loongforge::cmd

@@ -1,0 +1,305 @@
+#include "cmd/train/options.h"
+
+#include <initializer_list>
+#include <string>
+
+#include "base/error.h"
+#include "cmd/commands.h"
+
+namespace loongforge::cmd {
+namespace {
+
+using cli::OptionType;
+
+constexpr const char* kData = "Model and data";
+constexpr const char* kTuning = "What is trained";
+constexpr const char* kOptim = "Optimisation";
+constexpr const char* kPrecision = "Precision and memory";
+constexpr const char* kEval = "Evaluation and samples";
+constexpr const char* kSave = "Checkpoints";
+constexpr const char* kReport = "Reports";
+
+constexpr cli::Option kTable[] = {
+    {"model_path", OptionType::kPath, nullptr, "FOLDER", kData,
+     "the LoongIR model (made by loongforge convert)"},
+    {"dataset", OptionType::kString, nullptr, "PATH|NAME", kData,
+     "alpaca JSON or JSONL, messages JSONL or text; or a name under LOONGFORGE_DATA"},
+    {"output_dir", OptionType::kPath, nullptr, "FOLDER", kData,
+     "where checkpoints, configuration and metrics go"},
+    {"overwrite_output_dir", OptionType::kFlag, "false", nullptr, kData,
+     "start anew in an output_dir that holds a run"},
+    {"adapter", OptionType::kPath, nullptr, "PATH", kData,
+     "continue from a PEFT adapter or a checkpoint that holds one; with eval_only: evaluate with "
+     "it"},
+    {"template", OptionType::kString, nullptr, "NAME", kData,
+     "prompt template (default: the model's chat template, else alpaca)"},
+    {"cutoff_len|sequence_len", OptionType::kInt, "1024", "[2,1048576]", kData,
+     "longest sample in tokens; longer ones lose the start of their prompt"},
+    {"packing|sample_packing", OptionType::kFlag, "false", nullptr, kData,
+     "put several samples into one row of cutoff_len"},
+    {"max_samples", OptionType::kInt, nullptr, "[1,inf)", kData,
+     "use the first N samples only (default: all)"},
+    {"train_on_prompt|train_on_inputs", OptionType::kFlag, "false", nullptr, kData,
+     "learn the prompt as well as the answer"},
+    {"preview", OptionType::kInt, nullptr, "[1,1000]", kData,
+     "show N samples, the tokens that are learnt marked, and stop"},
+
+    {"finetuning_type", OptionType::kChoice, "lora", "lora|full", kTuning,
+     "train a low-rank adapter, or every weight"},
+    {"lora_rank|lora_r", OptionType::kInt, "8", "[1,1024]", kTuning, "rank of the adapter"},
+    {"lora_alpha", OptionType::kDouble, "16", "(0,inf)", kTuning,
+     "the adapter is scaled by alpha / rank"},
+    {"lora_dropout", OptionType::kDouble, "0", "[0,1)", kTuning, "dropout before the adapter"},
+    {"lora_target", OptionType::kList, "all", "all|NAMES", kTuning,
+     "linears that take an adapter, as q_proj,v_proj"},
+    {"use_rslora|rslora", OptionType::kFlag, "false", nullptr, kTuning,
+     "scale by alpha / sqrt(rank)"},
+
+    {"learning_rate", OptionType::kDouble, nullptr, "(0,inf)", kOptim,
+     "peak learning rate (default: 2e-4; full: 2e-5)"},
+    {"lr_scheduler_type|lr_scheduler", OptionType::kChoice, "cosine",
+     "cosine|linear|constant|constant_with_warmup", kOptim, "how the learning rate runs"},
+    {"warmup_ratio", OptionType::kDouble, "0.03", "[0,1]", kOptim,
+     "part of the steps that warms up"},
+    {"warmup_steps", OptionType::kInt, "0", "[0,inf)", kOptim,
+     "steps that warm up; counts over warmup_ratio"},
+    {"num_train_epochs|num_epochs", OptionType::kDouble, "1", "(0,inf)", kOptim,
+     "passes over the dataset"},
+    {"max_steps", OptionType::kInt, "-1", "[-1,inf)", kOptim,
+     "stop after N steps; counts over num_train_epochs"},
+    {"per_device_train_batch_size|micro_batch_size", OptionType::kInt, "1", "[1,65536]", kOptim,
+     "rows of a micro-batch"},
+    {"gradient_accumulation_steps", OptionType::kInt, "8", "[1,65536]", kOptim,
+     "micro-batches of a step"},
+    {"global_batch_size", OptionType::kInt, nullptr, "[1,inf)", kOptim,
+     "rows of a step, whatever the number of ranks (default: batch x accumulation)"},
+    {"reduce_lanes", OptionType::kInt, nullptr, "[1,1024]", kOptim,
+     "lanes that gradients are summed in, a power of two (default: 8; full: 1)"},
+    {"weight_decay", OptionType::kDouble, "0", "[0,inf)", kOptim, "decoupled weight decay"},
+    {"adam_beta1", OptionType::kDouble, "0.9", "[0,1)", kOptim, "decay of the first moment"},
+    {"adam_beta2", OptionType::kDouble, "0.999", "[0,1)", kOptim, "decay of the second moment"},
+    {"adam_epsilon", OptionType::kDouble, "1e-8", "(0,inf)", kOptim,
+     "added to the root of the second moment"},
+    {"max_grad_norm", OptionType::kDouble, "1", "[0,inf)", kOptim,
+     "clip the gradient to this norm; 0: never"},
+    {"max_nonfinite_steps", OptionType::kInt, "10", "[1,inf)", kOptim,
+     "give up after N skipped steps in a row"},
+    {"seed", OptionType::kInt, "42", "[0,inf)", kOptim,
+     "seed of shuffling, initialisation and dropout"},
+
+    {"fp8_precision", OptionType::kChoice, "e4m3", "e4m3|bf16|fp32", kPrecision,
+     "precision of the linear layers"},
+    {"fp8_scale_factor", OptionType::kDouble, "1", "(0,inf)", kPrecision,
+     "multiplies the largest value before a scale is chosen"},
+    {"fp8_overflow_log_level", OptionType::kChoice, "warning", "debug|warning|error", kPrecision,
+     "level of the messages about FP8 overflow"},
+    {"gradient_checkpointing", OptionType::kFlag, "false", nullptr, kPrecision,
+     "keep block inputs only and compute the rest again: less memory, more time"},
+    {"dry_run", OptionType::kFlag, "false", nullptr, kPrecision,
+     "predict memory and steps; write nothing"},
+
+    {"eval_dataset", OptionType::kString, nullptr, "PATH|NAME", kEval, "dataset to evaluate on"},
+    {"eval_strategy", OptionType::kChoice, nullptr, "no|steps|epoch", kEval,
+     "when to evaluate (default: steps with eval_steps, epoch with eval_dataset alone)"},
+    {"eval_steps", OptionType::kInt, nullptr, "[1,inf)", kEval, "evaluate every N steps"},
+    {"eval_on_start", OptionType::kFlag, "true", nullptr, kEval,
+     "evaluate before the first step as well"},
+    {"per_device_eval_batch_size", OptionType::kInt, "1", "[1,65536]", kEval,
+     "rows of an evaluation batch"},
+    {"eval_only", OptionType::kFlag, "false", nullptr, kEval,
+     "print loss and perplexity of a dataset and stop"},
+    {"sample_prompts", OptionType::kPath, nullptr, "FILE", kEval,
+     "prompts to answer at each evaluation: one a line, or JSONL with prompt or messages"},
+    {"sample_max_new_tokens", OptionType::kInt, "128", "[1,1048576]", kEval,
+     "longest answer in tokens"},
+
+    {"save_strategy", OptionType::kChoice, "steps", "no|steps|epoch", kSave,
+     "when to write a checkpoint besides the end"},
+    {"save_steps", OptionType::kInt, "500", "[1,inf)", kSave, "write one every N steps"},
+    {"save_total_limit", OptionType::kInt, "2", "[2,inf)", kSave, "checkpoints that are kept"},
+    {"resume_from_checkpoint", OptionType::kFlagOrPath, "false", nullptr, kSave,
+     "go on from the newest checkpoint of output_dir, or from the one named"},
+
+    {"logging_steps", OptionType::kInt, "1", "[1,inf)", kReport, "report every N steps"},
+    {"log_format", OptionType::kChoice, "text", "text|json", kReport,
+     "steps on standard error as text or as JSON objects"},
+    {"report_to", OptionType::kChoice, "none", "none|jsonl", kReport,
+     "jsonl: write output_dir/metrics.jsonl"},
+    {"json", OptionType::kFlag, "false", nullptr, kReport, "print results as one JSON object"},
+};
+
+bool given(const cli::Options& options, const char* name) {
+  const cli::Source source = options.source(name);
+  return source == cli::Source::kFlag || source == cli::Source::kConfig;
+}
+
+void refuse_given(const cli::Options& options, std::initializer_list<const char*> names,
+                  const char* what, const char* hint) {
+  for (const char* name : names)
+    if (given(options, name)) throw_usage(options.place(name) + " " + what, hint);
+}
+
+// The position of an option's value in its domain's order of words, as an enum of the same order.
+template <class Enum>
+Enum choice(const cli::Options& options, const char* name,
+            std::initializer_list<const char*> words) {
+  int index = 0;
+  for (const char* word : words) {
+    if (options.text(name) == word) return static_cast<Enum>(index);
+    ++index;
+  }
+  throw_failed("option table", std::string("--") + name + " has a choice without a meaning",
+               "please report it");
+}
+
+train::Strategy strategy(const cli::Options& options, const char* name) {
+  return choice<train::Strategy>(options, name, {"no", "steps", "epoch"});
+}
+
+void fill_tuning(const cli::Options& options, train::TrainOptions* result) {
+  result->finetuning_type =
+      choice<train::FinetuningType>(options, "finetuning_type", {"lora", "full"});
+  result->lora_rank = options.integer("lora_rank");
+  result->lora_alpha = options.number("lora_alpha");
+  result->lora_dropout = options.number("lora_dropout");
+  result->lora_target = options.text("lora_target");
+  result->use_rslora = options.flag("use_rslora");
+  if (result->finetuning_type == train::FinetuningType::kFull)
+    refuse_given(
+        options,
+        {"lora_rank", "lora_alpha", "lora_dropout", "lora_target", "use_rslora", "adapter"},
+        "contradicts --finetuning_type full", "use --finetuning_type lora, or leave it out");
+}
+
+void fill_optimisation(const cli::Options& options, train::TrainOptions* result) {
+  if (options.has("learning_rate")) result->learning_rate = options.number("learning_rate");
+  result->lr_scheduler_type = options.text("lr_scheduler_type");
+  result->warmup_ratio = options.number("warmup_ratio");
+  result->warmup_steps = options.integer("warmup_steps");
+  result->num_train_epochs = options.number("num_train_epochs");
+  result->max_steps = options.integer("max_steps");
+  result->per_device_train_batch_size = options.integer("per_device_train_batch_size");
+  result->gradient_accumulation_steps = options.integer("gradient_accumulation_steps");
+  if (options.has("global_batch_size"))
+    result->global_batch_size = options.integer("global_batch_size");
+  if (options.has("reduce_lanes")) result->reduce_lanes = options.integer("reduce_lanes");
+  result->weight_decay = options.number("weight_decay");
+  result->adam_beta1 = options.number("adam_beta1");
+  result->adam_beta2 = options.number("adam_beta2");
+  result->adam_epsilon = options.number("adam_epsilon");
+  result->max_grad_norm = options.number("max_grad_norm");
+  result->max_nonfinite_steps = options.integer("max_nonfinite_steps");
+  result->seed = static_cast<uint64_t>(options.integer("seed"));
+  if (result->max_steps == 0)
+    throw_usage(options.place("max_steps") + ": 0 steps train nothing",
+                "give N > 0, or -1 for no limit");
+  if ((result->reduce_lanes & (result->reduce_lanes - 1)) != 0)
+    throw_usage(options.place("reduce_lanes") + ": " + std::to_string(result->reduce_lanes) +
+                    " is not a power of two",
+                "use 1, 2, 4, 8, ...");
+  if (result->global_batch_size % result->per_device_train_batch_size != 0)
+    throw_usage(
+        options.place("global_batch_size") + " is not a multiple of --per_device_train_batch_size",
+        "a step is a whole number of micro-batches");
+  if (result->global_batch_size > 0 && given(options, "gradient_accumulation_steps") &&
+      result->global_batch_size !=
+          result->per_device_train_batch_size * result->gradient_accumulation_steps)
+    throw_usage("--global_batch_size contradicts --gradient_accumulation_steps",
+                "leave one of them out");
+}
+
+void fill_evaluation(const cli::Options& options, train::TrainOptions* result) {
+  result->eval_dataset = options.text("eval_dataset");
+  if (options.has("eval_steps")) result->eval_steps = options.integer("eval_steps");
+  if (options.has("eval_strategy"))
+    result->eval_strategy = strategy(options, "eval_strategy");
+  else if (result->eval_steps > 0)
+    result->eval_strategy = train::Strategy::kSteps;
+  else if (!result->eval_dataset.empty())
+    result->eval_strategy = train::Strategy::kEpoch;
+  result->per_device_eval_batch_size = options.integer("per_device_eval_batch_size");
+  result->sample_prompts = options.text("sample_prompts");
+  result->sample_max_new_tokens = options.integer("sample_max_new_tokens");
+  if (result->eval_only) return;
+  const bool evaluates = result->eval_strategy != train::Strategy::kNo;
+  if (evaluates && result->eval_dataset.empty() && result->sample_prompts.empty())
+    throw_usage("an evaluation is asked for, but --eval_dataset is missing",
+                "name a dataset, or use --eval_strategy no");
+  if (result->eval_strategy == train::Strategy::kSteps && result->eval_steps == 0)
+    throw_usage("--eval_strategy steps needs --eval_steps", "for example --eval_steps 100");
+  if (result->eval_strategy != train::Strategy::kSteps && given(options, "eval_steps"))
+    throw_usage(options.place("eval_steps") + " contradicts --eval_strategy " +
+                    options.text("eval_strategy"),
+                "use --eval_strategy steps");
+  result->eval_on_start = evaluates && options.flag("eval_on_start");
+}
+
+void fill_saving(const cli::Options& options, train::TrainOptions* result) {
+  result->save_strategy = strategy(options, "save_strategy");
+  result->save_steps = options.integer("save_steps");
+  result->save_total_limit = options.integer("save_total_limit");
+  if (result->save_strategy != train::Strategy::kSteps && given(options, "save_steps"))
+    throw_usage(options.place("save_steps") + " contradicts --save_strategy " +
+                    options.text("save_strategy"),
+                "use --save_strategy steps");
+  const std::string& resume = options.text("resume_from_checkpoint");
+  if (resume != "false") result->resume_from_checkpoint = resume;
+  if (result->overwrite_output_dir && !result->resume_from_checkpoint.empty())
+    throw_usage("--overwrite_output_dir contradicts --resume_from_checkpoint",
+                "leave one of them out");
+}
+
+// What the run is, and the paths that this needs.
+void fill_mode(const cli::Options& options, train::TrainOptions* result) {
+  result->eval_only = options.flag("eval_only");
+  result->dry_run = options.flag("dry_run");
+  if (options.has("preview")) result->preview = options.integer("preview");
+  if ((result->eval_only ? 1 : 0) + (result->dry_run ? 1 : 0) + (result->preview > 0 ? 1 : 0) > 1)
+    throw_usage("--eval_only, --dry_run and --preview exclude each other", "give one of them");
+  result->model_path =
+      options.require("model_path", "name a LoongIR folder; loongforge convert makes one");
+  result->dataset = options.text("dataset");
+  result->output_dir = options.text("output_dir");
+  const bool has_eval_input =
+      result->eval_only && (options.has("eval_dataset") || options.has("sample_prompts"));
+  if (result->dataset.empty() && !has_eval_input)
+    options.require("dataset", "name a file, or a dataset under LOONGFORGE_DATA");
+  if (!result->eval_only && !result->dry_run && result->preview == 0)
+    options.require("output_dir", "name the folder for checkpoints and logs");
+}
+
+}  // namespace
+
+constinit const cli::Command train_command = {
+    "train", summary_of("train"), "--model_path M --dataset D --output_dir O [options]", kTable};
+
+train::TrainOptions train_options(const cli::Options& options) {
+  train::TrainOptions result;
+  fill_mode(options, &result);
+  result.overwrite_output_dir = options.flag("overwrite_output_dir");
+  result.adapter_path = options.text("adapter");
+  result.template_name = options.text("template");
+  result.cutoff_len = options.integer("cutoff_len");
+  result.packing = options.flag("packing");
+  if (options.has("max_samples")) result.max_samples = options.integer("max_samples");
+  result.train_on_prompt = options.flag("train_on_prompt");
+  fill_tuning(options, &result);
+  fill_optimisation(options, &result);
+  result.fp8_precision =
+      choice<train::FpPrecision>(options, "fp8_precision", {"e4m3", "bf16", "fp32"});
+  result.fp8_scale_factor = options.number("fp8_scale_factor");
+  result.fp8_overflow_log_level = choice<train::OverflowLogLevel>(options, "fp8_overflow_log_level",
+                                                                  {"debug", "warning", "error"});
+  result.gradient_checkpointing = options.flag("gradient_checkpointing");
+  fill_evaluation(options, &result);
+  fill_saving(options, &result);
+  result.logging_steps = options.integer("logging_steps");
+  result.log_format = choice<train::LogFormat>(options, "log_format", {"text", "json"});
+  result.report_to_jsonl = options.text("report_to") == "jsonl";
+  result.json = options.flag("json");
+  if (options.has("threads")) result.threads = static_cast<int>(options.integer("threads"));
+  result.resolved_config_json = options.resolved().dump(2) + "\n";
+  return result;
+}
+
+}  // namespace loongforge::cmd
