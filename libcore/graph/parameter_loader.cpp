@@ -1,0 +1,282 @@
+#include "graph/parameter_loader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "support/sm4.h"
+
+namespace loongforge::graph {
+namespace {
+
+using kernels::Elem;
+using tensor::DType;
+
+constexpr int64_t kStripeBytes = 8 << 20;
+constexpr uint32_t kAdapterStream = 0x4C6F5241;  // SM4 stream of LoRA's initial A ("LoRA")
+constexpr int64_t kAlignFloats = 16;             // trainables start on cache lines
+
+int64_t round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+
+}  // namespace
+
+std::string module_path(const std::string& weight_name) {
+  constexpr std::string_view kSuffix = ".weight";
+  if (weight_name.size() > kSuffix.size() && weight_name.ends_with(kSuffix))
+    return weight_name.substr(0, weight_name.size() - kSuffix.size());
+  return weight_name;
+}
+
+std::string module_leaf(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  return dot == std::string::npos ? path : path.substr(dot + 1);
+}
+
+ParameterLoader::ParameterLoader(const ir::Reader& reader, const ParameterOptions& options, ThreadPool& pool)
+    : reader_(reader), options_(options), pool_(pool), params_(new Parameters()) {
+  params_->options_ = options;
+}
+
+std::unique_ptr<Parameters> ParameterLoader::run() {
+  declare();
+  Parameters& p = *params_;
+  if (p.trainable_floats_ > 0)
+    p.masters_ = AlignedBuffer(static_cast<size_t>(p.trainable_floats_) * sizeof(float), options_.pages);
+  for (auto& [name, weight] : p.weights_) load_weight(&weight, roles_.at(name));
+  for (auto& [name, vector] : p.vectors_) load_vector(&vector);
+  init_adapters();
+  p.refresh(pool_, nullptr);
+  return std::move(params_);
+}
+
+int ParameterLoader::add_trainable(std::string name, int64_t rows, int64_t cols, bool decay, int block) {
+  Parameters& p = *params_;
+  Trainable t{std::move(name), rows, cols, p.trainable_floats_, decay, block};
+  p.trainable_floats_ += round_up(t.size(), kAlignFloats);
+  p.trainables_.push_back(std::move(t));
+  return static_cast<int>(p.trainables_.size()) - 1;
+}
+
+void ParameterLoader::declare_weight(const ir::Node& node, quant::TensorRole role) {
+  Parameters& p = *params_;
+  const std::string& name = node.params.at("weight");
+  const ir::TensorEntry& stored = reader_.model().stored_tensor(name);
+  if (stored.name != name) p.alias_[name] = stored.name;
+  if (p.weights_.contains(stored.name)) {
+    if (role == quant::TensorRole::kHead) tied_ = true;
+    return;
+  }
+  Weight& w = p.weights_[stored.name];
+  w.name = stored.name;
+  roles_[stored.name] = role;
+  p.parameter_count_ += stored.rows() * stored.cols();
+  if (options_.train_all) w.trainable = add_trainable(stored.name, stored.rows(), stored.cols(), true, node.block);
+}
+
+void ParameterLoader::declare_vector(const ir::Node& node, const std::string& tensor) {
+  Parameters& p = *params_;
+  const ir::TensorEntry& stored = reader_.model().stored_tensor(tensor);
+  VectorParam& v = p.vectors_[tensor];
+  v.name = tensor;
+  v.size = stored.rows() * stored.cols();
+  p.parameter_count_ += v.size;
+  if (options_.train_all) v.trainable = add_trainable(tensor, 1, v.size, false, node.block);
+}
+
+// The linears of one input together: all A side by side (one product makes all their gradients), then all B.
+void ParameterLoader::declare_adapters(const std::string& input) {
+  if (!adapted_inputs_.insert(input).second) return;
+  const LoraOptions& lora = options_.lora_options;
+  std::vector<std::pair<Adapter*, int>> group;
+  for (const ir::Node& node : reader_.model().graph.nodes) {
+    if (node.op != "linear" || node.block < 0 || node.inputs.at(0) != input) continue;
+    const std::string path = module_path(node.params.at("weight"));
+    const auto& targets = lora.targets;
+    if (!targets.empty() && std::find(targets.begin(), targets.end(), module_leaf(path)) == targets.end()) continue;
+    const ir::TensorEntry& w = reader_.model().stored_tensor(node.params.at("weight"));
+    Adapter& a = params_->adapters_[path];
+    a.node = path;
+    a.rank = lora.rank;
+    a.n = w.rows();
+    a.k = w.cols();
+    a.scale = static_cast<float>(lora.rslora ? lora.alpha / std::sqrt(static_cast<double>(lora.rank))
+                                             : lora.alpha / static_cast<double>(lora.rank));
+    a.dropout = static_cast<float>(lora.dropout);
+    a.mask_stream = static_cast<uint32_t>(adapted_inputs_.size());
+    a.scaled_b_t = AlignedBuffer(static_cast<size_t>(a.rank * a.n) * sizeof(float));
+    group.emplace_back(&a, node.block);
+  }
+  for (auto& [a, block] : group) a->a = add_trainable(a->node + ".lora_A", a->rank, a->k, true, block);
+  for (auto& [a, block] : group) a->b_t = add_trainable(a->node + ".lora_B_t", a->rank, a->n, true, block);
+}
+
+void ParameterLoader::declare() {
+  const ir::Graph& graph = reader_.model().graph;
+  Parameters& p = *params_;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const ir::Node& node = graph.nodes[i];
+    const bool head = i + 1 == graph.nodes.size();
+    if (node.op == "embedding") declare_weight(node, quant::TensorRole::kEmbedding);
+    if (node.op == "rms_norm") declare_vector(node, node.params.at("weight"));
+    if (node.op != "linear") continue;
+    declare_weight(node, head ? quant::TensorRole::kHead : quant::TensorRole::kLinear);
+    const ir::TensorEntry& w = reader_.model().stored_tensor(node.params.at("weight"));
+    p.linear_count_ += w.rows() * w.cols();
+    if (auto bias = node.params.find("bias"); bias != node.params.end()) declare_vector(node, bias->second);
+    if (options_.lora) declare_adapters(node.inputs.at(0));
+  }
+  if (options_.lora && p.adapters_.empty()) {
+    std::string known;
+    std::set<std::string> leaves;
+    for (const ir::Node& node : graph.nodes)
+      if (node.op == "linear" && node.block >= 0) leaves.insert(module_leaf(module_path(node.params.at("weight"))));
+    for (const std::string& leaf : leaves) known += (known.empty() ? "" : ", ") + leaf;
+    throw_usage("lora_target names no linear layer of this model", "it has: " + known);
+  }
+}
+
+Elem ParameterLoader::target_elem(const ir::TensorEntry& entry, quant::TensorRole role) const {
+  const bool file_fp8 = entry.dtype == DType::kE4M3LA;
+  if (options_.format == LinearFormat::kE4M3 && role == quant::TensorRole::kLinear) {
+    const quant::AmpPolicy policy = quant::AmpPolicy::standard("fp8", false);
+    const quant::TensorFacts facts{entry.name, role, entry.rows() * entry.cols(), 2, tied_, entry.dtype};
+    if (policy.decide(facts).storage == quant::Storage::kFp8) return Elem::kE4M3;
+  }
+  if (file_fp8 && !options_.train_all) return Elem::kE4M3;  // the codes are exact images, whatever computes
+  if (options_.format == LinearFormat::kF32) {
+    if (options_.train_all || entry.dtype == DType::kF32) return Elem::kF32;
+  }
+  return Elem::kBf16;
+}
+
+void ParameterLoader::stripe_to_f32(const ir::TensorEntry& entry, const uint8_t* rows, int64_t row0, int64_t count,
+                                    float* out) const {
+  const int64_t cols = entry.cols();
+  const uint64_t stride = entry.row_stride();
+  pool_.run(count, [&](int64_t i, int) {
+    const uint8_t* src = rows + static_cast<uint64_t>(i) * stride;
+    float* dst = out + i * cols;
+    switch (entry.dtype) {
+      case DType::kF32: std::memcpy(dst, src, static_cast<size_t>(cols) * 4); break;
+      case DType::kBF16: kernels::cast(src, Elem::kBf16, dst, Elem::kF32, cols, false); break;
+      case DType::kE4M3LA: {
+        kernels::fp8_decode(Elem::kE4M3, src, cols, dst);
+        const int64_t blocks = (cols + entry.block_cols - 1) / entry.block_cols;
+        const float* scale = scales_.data() + (row0 + i) / entry.block_rows * blocks;
+        for (int64_t c = 0; c < cols; ++c) dst[c] *= scale[c / entry.block_cols];
+        break;
+      }
+      default: break;  // refused in load_weight
+    }
+  });
+}
+
+void ParameterLoader::pack_stripe(Weight* weight, const ir::TensorEntry& entry, const uint8_t* rows, int64_t row0,
+                                  int64_t count) {
+  const int64_t cols = entry.cols();
+  const Elem elem = weight->packed.elem;
+  const bool same = (elem == Elem::kF32 && entry.dtype == DType::kF32) ||
+                    (elem == Elem::kBf16 && entry.dtype == DType::kBF16) ||
+                    (elem == Elem::kE4M3 && entry.dtype == DType::kE4M3LA);
+  constexpr int64_t kRows = 128;
+  const int64_t tasks = (count + kRows - 1) / kRows;
+  if (same) {
+    const int64_t ld = static_cast<int64_t>(entry.row_stride()) / kernels::elem_bytes(elem);
+    pool_.run(tasks, [&](int64_t t, int) {
+      const int64_t r0 = t * kRows, r1 = std::min(count, r0 + kRows);
+      kernels::pack_weight_rows(weight->packed, rows + static_cast<uint64_t>(r0) * entry.row_stride(), ld, row0 + r0,
+                                row0 + r1);
+    });
+    return;
+  }
+  AlignedBuffer dense(static_cast<size_t>(count * cols) * sizeof(float));
+  stripe_to_f32(entry, rows, row0, count, dense.as<float>());
+  AlignedBuffer narrow(static_cast<size_t>(count * cols) * 2);
+  const int64_t col_blocks = (cols + kernels::kWeightBlock - 1) / kernels::kWeightBlock;
+  pool_.run(tasks, [&](int64_t t, int) {
+    const int64_t r0 = t * kRows, r1 = std::min(count, r0 + kRows);
+    const float* src = dense.as<float>() + r0 * cols;
+    if (elem == Elem::kF32) {
+      kernels::pack_weight_rows(weight->packed, src, cols, row0 + r0, row0 + r1);
+    } else if (elem == Elem::kBf16) {
+      kernels::Bf16* to = narrow.as<kernels::Bf16>() + r0 * cols;
+      kernels::cast(src, Elem::kF32, to, Elem::kBf16, (r1 - r0) * cols, true);
+      kernels::pack_weight_rows(weight->packed, to, cols, row0 + r0, row0 + r1);
+    } else {
+      uint8_t* codes = narrow.data() + r0 * cols;
+      int8_t* exps = weight->exponents.data() + (row0 + r0) / kernels::kWeightBlock * col_blocks;
+      kernels::quantize_weight(Elem::kE4M3, {src, cols, Elem::kF32}, r1 - r0, cols, options_.amax_factor, codes, cols,
+                               exps, nullptr, 0, r1 - r0);
+      kernels::pack_weight_rows(weight->packed, codes, cols, row0 + r0, row0 + r1);
+    }
+  });
+}
+
+void ParameterLoader::load_weight(Weight* weight, quant::TensorRole role) {
+  const ir::TensorEntry& entry = reader_.model().stored_tensor(weight->name);
+  const std::string where = reader_.folder().string() + ": " + entry.name;
+  if (entry.dtype != DType::kF32 && entry.dtype != DType::kBF16 && entry.dtype != DType::kE4M3LA)
+    throw_bad_data(where, "weights stored as " + std::string(tensor::dtype_name(entry.dtype)) + " cannot be run",
+                   "convert the model again");
+  kernels::PackedWeight& packed = weight->packed;
+  packed.n = entry.rows();
+  packed.k = entry.cols();
+  packed.elem = target_elem(entry, role);
+  scales_.clear();
+  const int64_t blocks = ((packed.n + kernels::kWeightBlock - 1) / kernels::kWeightBlock) *
+                         ((packed.k + kernels::kWeightBlock - 1) / kernels::kWeightBlock);
+  if (entry.dtype == DType::kE4M3LA) {
+    scales_ = reader_.read_f32(entry.scale);
+    const bool ours = entry.block_rows == kernels::kWeightBlock && entry.block_cols == kernels::kWeightBlock &&
+                      reader_.read_scale_exponents(entry, &weight->exponents);
+    // Scales that are no power of two (a foreign FP8 checkpoint) are applied in fp32 and rounded once to bf16.
+    if (!ours && packed.elem == Elem::kE4M3) packed.elem = Elem::kBf16;
+  }
+  if (packed.elem == Elem::kE4M3) weight->exponents.resize(static_cast<size_t>(blocks));
+  weight->storage = AlignedBuffer(kernels::packed_weight_bytes(packed.elem, packed.n, packed.k), options_.pages);
+  packed.data = weight->storage.data();
+  packed.scale_exps = weight->exponents.empty() ? nullptr : weight->exponents.data();
+
+  const int64_t stride = static_cast<int64_t>(entry.row_stride());
+  const int64_t stripe = std::max<int64_t>(128, kStripeBytes / stride / 128 * 128);
+  AlignedBuffer rows(static_cast<size_t>(std::min(stripe, packed.n) * stride));
+  for (int64_t r = 0; r < packed.n; r += stripe) {
+    const int64_t count = std::min(stripe, packed.n - r);
+    reader_.read_rows(entry, r, r + count, {rows.data(), static_cast<size_t>(count * stride)});
+    if (weight->trainable >= 0) {
+      stripe_to_f32(entry, rows.data(), r, count, params_->master(weight->trainable) + r * packed.k);
+    } else {
+      pack_stripe(weight, entry, rows.data(), r, count);
+    }
+  }
+}
+
+void ParameterLoader::load_vector(VectorParam* vector) {
+  std::vector<float> values = reader_.read_f32(reader_.model().stored_tensor(vector->name).name);
+  if (vector->trainable >= 0)
+    std::memcpy(params_->master(vector->trainable), values.data(), values.size() * sizeof(float));
+  else
+    vector->own = std::move(values);
+}
+
+// A: Kaiming uniform with a = sqrt(5), that is uniform in +-1/sqrt(k), as PEFT; B: zero (fresh memory of a mapping).
+void ParameterLoader::init_adapters() {
+  support::Sm4Random random(options_.lora_options.seed);
+  for (auto& [path, adapter] : params_->adapters_) {
+    float* a = params_->master(adapter.a);
+    const int64_t n = adapter.rank * adapter.k;
+    const float bound = static_cast<float>(1.0 / std::sqrt(static_cast<double>(adapter.k)));
+    std::vector<uint32_t> draws(static_cast<size_t>(n));
+    random.bytes(kAdapterStream, static_cast<uint64_t>(adapter.a), 0,
+                 {reinterpret_cast<uint8_t*>(draws.data()), draws.size() * 4});
+    for (int64_t i = 0; i < n; ++i) {
+      const float unit = static_cast<float>(draws[static_cast<size_t>(i)] >> 8) * 0x1p-24f;
+      a[i] = (2.0f * unit - 1.0f) * bound;
+    }
+    std::memset(params_->master(adapter.b_t), 0, static_cast<size_t>(adapter.rank * adapter.n) * sizeof(float));
+  }
+}
+
+}  // namespace loongforge::graph

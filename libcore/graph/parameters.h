@@ -1,0 +1,118 @@
+// Weights in memory: packed for the kernels, masters in FP32 where they are trained, LoRA adapters.
+//
+// Invariants: a weight is in memory once (packed); a trained one also has its FP32 master in the flat array masters().
+// Trainables lie in that array in the order of the graph's nodes, so that a block's are contiguous; gradients use the same
+// offsets. Thread-safety: const access from several threads; refresh() and loading from one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/aligned.h"
+#include "base/api.h"
+#include "base/pool.h"
+#include "ir/reader.h"
+#include "kernels/gemm.h"
+#include "kernels/quant.h"
+#include "kernels/types.h"
+
+namespace loongforge::graph {
+
+enum class LinearFormat : uint8_t { kE4M3, kBf16, kF32 };  // --fp8_precision
+
+struct LoraOptions {
+  int64_t rank = 8;
+  double alpha = 16;
+  double dropout = 0;
+  bool rslora = false;
+  uint64_t seed = 42;                // of the initial A
+  std::vector<std::string> targets;  // last components of node names ("q_proj"); empty: every linear but the head
+};
+
+struct ParameterOptions {
+  LinearFormat format = LinearFormat::kE4M3;
+  bool train_all = false;            // full fine-tuning
+  bool lora = false;
+  LoraOptions lora_options;
+  float amax_factor = 1.0f;          // --fp8_scale_factor
+  Pages pages = Pages::kTransparent;
+};
+
+// A trained array: rows x cols at `offset` floats in masters() and in every gradient buffer.
+struct Trainable {
+  std::string name;                  // HF name of the weight, or "<node>.lora_A" / "<node>.lora_B_t"
+  int64_t rows = 0, cols = 0;
+  int64_t offset = 0;
+  bool decay = false;                // weight decay applies (2-D weights)
+  int block = -1;
+  int64_t size() const { return rows * cols; }
+};
+
+struct Weight {
+  std::string name;
+  kernels::PackedWeight packed;
+  AlignedBuffer storage;
+  std::vector<int8_t> exponents;
+  int trainable = -1;                // index into trainables()
+};
+
+struct VectorParam {                 // norm weights and biases
+  std::string name;
+  std::vector<float> own;            // when not trained
+  int64_t size = 0;
+  int trainable = -1;
+};
+
+// y += scale * (x A^T) B^T. A [rank, k], B_t [rank, n] (B transposed), FP32 masters.
+struct Adapter {
+  std::string node;                  // node of the linear, e.g. "model.layers.0.self_attn.q_proj"
+  int64_t rank = 0, k = 0, n = 0;
+  float scale = 0, dropout = 0;
+  uint32_t mask_stream = 0;
+  int a = -1, b_t = -1;              // indices into trainables()
+  AlignedBuffer scaled_b_t;          // scale * B_t, refreshed after each update
+};
+
+class LF_API Parameters {
+ public:
+  // Reads what the graph of reader.model() names. Throws Error; progress is logged.
+  static std::unique_ptr<Parameters> load(const ir::Reader& reader, const ParameterOptions& options, ThreadPool& pool);
+  ~Parameters();
+
+  const ParameterOptions& options() const { return options_; }
+  const Weight& weight(const std::string& name) const;         // aliases resolved
+  const float* vector(const std::string& name) const;
+  int vector_trainable(const std::string& name) const;         // -1: not trained
+  Adapter* adapter(const std::string& node);                   // null: none
+  std::map<std::string, Adapter>& adapters() { return adapters_; }
+
+  const std::vector<Trainable>& trainables() const { return trainables_; }
+  int64_t trainable_floats() const { return trainable_floats_; }  // length of masters() and of a gradient buffer
+  float* masters() { return masters_.as<float>(); }
+  const float* masters() const { return masters_.as<float>(); }
+  float* master(int trainable) { return masters() + trainables_[static_cast<size_t>(trainable)].offset; }
+  // After masters changed: makes codes, packed weights and scaled adapters anew. Counts saturated weights.
+  void refresh(ThreadPool& pool, kernels::QuantCounts* counts);
+
+  int64_t parameter_count() const { return parameter_count_; }       // of the model, adapters not counted
+  int64_t linear_parameter_count() const { return linear_count_; }   // weights of linears, head included
+  int64_t trainable_count() const;
+  size_t resident_bytes() const;                                      // packed weights, vectors, masters, adapters
+
+ private:
+  friend class ParameterLoader;
+  Parameters() = default;
+  ParameterOptions options_;
+  std::map<std::string, Weight> weights_;
+  std::map<std::string, std::string> alias_;
+  std::map<std::string, VectorParam> vectors_;
+  std::map<std::string, Adapter> adapters_;
+  std::vector<Trainable> trainables_;
+  AlignedBuffer masters_;
+  int64_t trainable_floats_ = 0, parameter_count_ = 0, linear_count_ = 0;
+};
+
+}  // namespace loongforge::graph
