@@ -15,7 +15,6 @@ using kernels::Elem;
 using tensor::DType;
 
 constexpr int64_t kStripeBytes = 8 << 20;
-constexpr uint32_t kAdapterStream = 0x4C6F5241;  // SM4 stream of LoRA's initial A ("LoRA")
 constexpr int64_t kAlignFloats = 16;             // trainables start on cache lines
 
 int64_t round_up(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
@@ -268,13 +267,8 @@ void ParameterLoader::init_adapters() {
     float* a = params_->master(adapter.a);
     const int64_t n = adapter.rank * adapter.k;
     const float bound = static_cast<float>(1.0 / std::sqrt(static_cast<double>(adapter.k)));
-    std::vector<uint32_t> draws(static_cast<size_t>(n));
-    random.bytes(kAdapterStream, static_cast<uint64_t>(adapter.a), 0,
-                 {reinterpret_cast<uint8_t*>(draws.data()), draws.size() * 4});
-    for (int64_t i = 0; i < n; ++i) {
-      const float unit = static_cast<float>(draws[static_cast<size_t>(i)] >> 8) * 0x1p-24f;
-      a[i] = (2.0f * unit - 1.0f) * bound;
-    }
+    random.uniform(support::kStreamInit, static_cast<uint64_t>(adapter.a), 0, {a, static_cast<size_t>(n)});
+    for (int64_t i = 0; i < n; ++i) a[i] = (2.0f * a[i] - 1.0f) * bound;
     std::memset(params_->master(adapter.b_t), 0, static_cast<size_t>(adapter.rank * adapter.n) * sizeof(float));
   }
 }
