@@ -101,7 +101,7 @@ class Renderer {
 
   void blank_line() {
     flush();
-    if (!out_.ends_with("\n\n") && !out_.empty()) out_ += '\n';
+    if (out_.size() != title_end_ && !out_.ends_with("\n\n") && !out_.empty()) out_ += '\n';
   }
 
   void macro(std::vector<std::string> words) {
@@ -117,6 +117,7 @@ class Renderer {
       std::string title;
       for (size_t i = 1; i < words.size(); ++i) title += (i > 1 ? " " : "") + words[i];
       out_ += (name == "Ss" ? "  " : "") + title + "\n";
+      title_end_ = out_.size();
     } else if (name == "Pp") {
       blank_line();
     } else if (name == "Nd") {
@@ -199,6 +200,7 @@ class Renderer {
   std::string_view page_;
   std::string where_, out_, paragraph_;
   int line_ = 0, depth_ = 0;
+  size_t title_end_ = 0;  // out_.size() behind the last heading: no blank line there
   bool literal_ = false;
 };
 

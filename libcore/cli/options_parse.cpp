@@ -139,6 +139,8 @@ class Normaliser {
   }
 
   void add(const Option& option, std::string_view value) {
+    // CLI11 takes "--name=" for a name without a value.
+    if (value.empty()) throw Error(ErrorCode::kUsage, "--" + canonical_name(option), "the value is empty");
     result_.push_back("--" + option_key(canonical_name(option)) + "=" + std::string(value));
   }
 
@@ -166,7 +168,8 @@ void read_command_line(std::span<const Option> table, std::vector<std::string> w
     std::reverse(words.begin(), words.end());  // CLI11 takes them last first
     app.parse(std::move(words));
   } catch (const CLI::ExtrasError&) {
-    const std::vector<std::string> extras = app.remaining();
+    std::vector<std::string> extras = app.remaining();
+    std::erase(extras, "--");
     throw_usage("unexpected word '" + (extras.empty() ? std::string() : extras.front()) + "'",
                 "options start with --; -h lists them");
   } catch (const CLI::ParseError& error) {
