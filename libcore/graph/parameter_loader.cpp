@@ -43,10 +43,17 @@ std::unique_ptr<Parameters> ParameterLoader::run() {
   Parameters& p = *params_;
   if (p.trainable_floats_ > 0)
     p.masters_ = AlignedBuffer(static_cast<size_t>(p.trainable_floats_) * sizeof(float), options_.pages);
-  for (auto& [name, weight] : p.weights_) load_weight(&weight, roles_.at(name));
+  for (auto& [path, adapter] : p.adapters_)
+    adapter.scaled_b_t = AlignedBuffer(static_cast<size_t>(adapter.rank * adapter.n) * sizeof(float));
+  for (auto& [name, weight] : p.weights_) load_weight(&weight);
   for (auto& [name, vector] : p.vectors_) load_vector(&vector);
   init_adapters();
   p.refresh(pool_, nullptr);
+  return std::move(params_);
+}
+
+std::unique_ptr<Parameters> ParameterLoader::declare_only() {
+  declare();
   return std::move(params_);
 }
 
@@ -104,7 +111,6 @@ void ParameterLoader::declare_adapters(const std::string& input) {
                                              : lora.alpha / static_cast<double>(lora.rank));
     a.dropout = static_cast<float>(lora.dropout);
     a.mask_stream = static_cast<uint32_t>(adapted_inputs_.size());
-    a.scaled_b_t = AlignedBuffer(static_cast<size_t>(a.rank * a.n) * sizeof(float));
     group.emplace_back(&a, node.block);
   }
   for (auto& [a, block] : group) a->a = add_trainable(a->node + ".lora_A", a->rank, a->k, true, block);
@@ -126,6 +132,7 @@ void ParameterLoader::declare() {
     if (auto bias = node.params.find("bias"); bias != node.params.end()) declare_vector(node, bias->second);
     if (options_.lora) declare_adapters(node.inputs.at(0));
   }
+  for (auto& [name, weight] : p.weights_) shape_weight(&weight, roles_.at(name));
   if (options_.lora && p.adapters_.empty()) {
     std::string known;
     std::set<std::string> leaves;
@@ -213,27 +220,34 @@ void ParameterLoader::pack_stripe(Weight* weight, const ir::TensorEntry& entry, 
   });
 }
 
-void ParameterLoader::load_weight(Weight* weight, quant::TensorRole role) {
+// Shape and element of a packed weight; which scales an FP8 tensor of the file has.
+void ParameterLoader::shape_weight(Weight* weight, quant::TensorRole role) {
   const ir::TensorEntry& entry = reader_.model().stored_tensor(weight->name);
-  const std::string where = reader_.folder().string() + ": " + entry.name;
   if (entry.dtype != DType::kF32 && entry.dtype != DType::kBF16 && entry.dtype != DType::kE4M3LA)
-    throw_bad_data(where, "weights stored as " + std::string(tensor::dtype_name(entry.dtype)) + " cannot be run",
+    throw_bad_data(reader_.folder().string() + ": " + entry.name,
+                   "weights stored as " + std::string(tensor::dtype_name(entry.dtype)) + " cannot be run",
                    "convert the model again");
   kernels::PackedWeight& packed = weight->packed;
   packed.n = entry.rows();
   packed.k = entry.cols();
   packed.elem = target_elem(entry, role);
-  scales_.clear();
-  const int64_t blocks = ((packed.n + kernels::kWeightBlock - 1) / kernels::kWeightBlock) *
-                         ((packed.k + kernels::kWeightBlock - 1) / kernels::kWeightBlock);
   if (entry.dtype == DType::kE4M3LA) {
-    scales_ = reader_.read_f32(entry.scale);
     const bool ours = entry.block_rows == kernels::kWeightBlock && entry.block_cols == kernels::kWeightBlock &&
                       reader_.read_scale_exponents(entry, &weight->exponents);
     // Scales that are no power of two (a foreign FP8 checkpoint) are applied in fp32 and rounded once to bf16.
     if (!ours && packed.elem == Elem::kE4M3) packed.elem = Elem::kBf16;
+    if (packed.elem != Elem::kE4M3) weight->exponents.clear();
   }
+  const int64_t blocks = ((packed.n + kernels::kWeightBlock - 1) / kernels::kWeightBlock) *
+                         ((packed.k + kernels::kWeightBlock - 1) / kernels::kWeightBlock);
   if (packed.elem == Elem::kE4M3) weight->exponents.resize(static_cast<size_t>(blocks));
+}
+
+void ParameterLoader::load_weight(Weight* weight) {
+  const ir::TensorEntry& entry = reader_.model().stored_tensor(weight->name);
+  kernels::PackedWeight& packed = weight->packed;
+  scales_.clear();
+  if (entry.dtype == DType::kE4M3LA) scales_ = reader_.read_f32(entry.scale);
   weight->storage = AlignedBuffer(kernels::packed_weight_bytes(packed.elem, packed.n, packed.k), options_.pages);
   packed.data = weight->storage.data();
   packed.scale_exps = weight->exponents.empty() ? nullptr : weight->exponents.data();

@@ -15,6 +15,7 @@ class ParameterLoader {
  public:
   ParameterLoader(const ir::Reader& reader, const ParameterOptions& options, ThreadPool& pool);
   std::unique_ptr<Parameters> run();
+  std::unique_ptr<Parameters> declare_only();
 
  private:
   void declare();                                 // trainables, adapters: names, sizes, offsets
@@ -22,7 +23,8 @@ class ParameterLoader {
   int add_trainable(std::string name, int64_t rows, int64_t cols, bool decay, int block);
   void declare_weight(const ir::Node& node, quant::TensorRole role);
   void declare_vector(const ir::Node& node, const std::string& tensor);
-  void load_weight(Weight* weight, quant::TensorRole role);
+  void shape_weight(Weight* weight, quant::TensorRole role);
+  void load_weight(Weight* weight);
   void load_vector(VectorParam* vector);
   void init_adapters();
   kernels::Elem target_elem(const ir::TensorEntry& entry, quant::TensorRole role) const;

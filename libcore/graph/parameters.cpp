@@ -15,6 +15,11 @@ std::unique_ptr<Parameters> Parameters::load(const ir::Reader& reader, const Par
   return ParameterLoader(reader, options, pool).run();
 }
 
+std::unique_ptr<Parameters> Parameters::declare(const ir::Reader& reader, const ParameterOptions& options,
+                                                ThreadPool& pool) {
+  return ParameterLoader(reader, options, pool).declare_only();
+}
+
 Parameters::~Parameters() = default;
 
 const Weight& Parameters::weight(const std::string& name) const {
@@ -98,10 +103,11 @@ int64_t Parameters::trainable_count() const {
 }
 
 size_t Parameters::resident_bytes() const {
-  size_t bytes = masters_.size();
-  for (const auto& [name, w] : weights_) bytes += w.storage.size() + w.exponents.size();
-  for (const auto& [name, v] : vectors_) bytes += v.own.size() * sizeof(float);
-  for (const auto& [name, a] : adapters_) bytes += a.scaled_b_t.size();
+  size_t bytes = static_cast<size_t>(trainable_floats_) * sizeof(float);
+  for (const auto& [name, w] : weights_)
+    bytes += kernels::packed_weight_bytes(w.packed.elem, w.packed.n, w.packed.k) + w.exponents.size();
+  for (const auto& [name, v] : vectors_) bytes += v.trainable < 0 ? static_cast<size_t>(v.size) * sizeof(float) : 0;
+  for (const auto& [name, a] : adapters_) bytes += static_cast<size_t>(a.rank * a.n) * sizeof(float);
   return bytes;
 }
 

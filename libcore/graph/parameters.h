@@ -80,6 +80,8 @@ class LF_API Parameters {
  public:
   // Reads what the graph of reader.model() names. Throws Error; progress is logged.
   static std::unique_ptr<Parameters> load(const ir::Reader& reader, const ParameterOptions& options, ThreadPool& pool);
+  // The same objects without memory behind them: enough to make a plan and to tell what loading would take.
+  static std::unique_ptr<Parameters> declare(const ir::Reader& reader, const ParameterOptions& options, ThreadPool& pool);
   ~Parameters();
 
   const ParameterOptions& options() const { return options_; }
@@ -100,7 +102,7 @@ class LF_API Parameters {
   int64_t parameter_count() const { return parameter_count_; }       // of the model, adapters not counted
   int64_t linear_parameter_count() const { return linear_count_; }   // weights of linears, head included
   int64_t trainable_count() const;
-  size_t resident_bytes() const;                                      // packed weights, vectors, masters, adapters
+  size_t resident_bytes() const;  // packed weights, vectors, masters, adapters: what loading takes, declared or loaded
 
  private:
   friend class ParameterLoader;

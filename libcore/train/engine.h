@@ -1,0 +1,104 @@
+// LoongParallelEngine for one rank: sums the gradients of a step's micro-batches by lane and tree, so that results do not
+// depend on how many ranks share the work (DESIGN 7).
+//
+// Micro-batch i belongs to lane i mod lanes. Each micro-batch's gradient is summed from zero, then added to its lane in order;
+// lanes are summed by one fixed binary tree, empty ones skipped. Losses and counts go the same way.
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/aligned.h"
+#include "graph/executor.h"
+
+namespace loongforge::train {
+
+class Engine {
+ public:
+  // REQUIRES lanes is a power of two.
+  Engine(graph::Executor& executor, graph::Parameters& params, ThreadPool& pool, int64_t lanes);
+
+  struct Result {
+    double loss_sum = 0;
+    int64_t valid = 0;
+    kernels::QuantCounts quant;
+    float* gradients = nullptr;  // sums over the step's valid tokens, undivided; valid until the next call
+  };
+  // micro_batch(i) makes batch i when its turn comes. masks(i): dropout of micro-batch i, may return null.
+  template <class MakeBatch, class MakeMasks>
+  Result step(int64_t micro_batches, MakeBatch&& micro_batch, MakeMasks&& masks, graph::Profile* profile) {
+    Part part = reduce(0, lanes_, micro_batches, [&](int64_t i, float* gradients, float* lane) {
+      return run_one(micro_batch(i), masks(i), gradients, lane, profile);
+    });
+    return finish(std::move(part));
+  }
+
+  int64_t lanes() const { return lanes_; }
+  // Gradient buffers that a step of this many micro-batches holds at once.
+  int64_t buffers_needed(int64_t micro_batches) const;
+
+ private:
+  using Buffer = std::unique_ptr<AlignedBuffer>;
+  struct Part {
+    Buffer gradients;  // null: an empty lane
+    double loss_sum = 0;
+    int64_t valid = 0;
+    kernels::QuantCounts quant;
+  };
+
+  Buffer take();
+  void give(Buffer buffer);
+  // Runs one micro-batch into `gradients`; lane not null: adds every finished unit to it.
+  graph::RunStats run_one(const graph::Batch& batch, const graph::MaskSource* masks, float* gradients, float* lane,
+                          graph::Profile* profile);
+  void add_block(int block, const float* from, float* to);
+  void add_all(const float* from, float* to);
+  static void add_stats(const graph::RunStats& from, Part* to);
+  Result finish(Part part);
+
+  template <class Run>
+  Part lane_sum(int64_t lane, int64_t micro_batches, Run& run) {
+    Part part;
+    for (int64_t i = lane; i < micro_batches; i += lanes_) {
+      if (part.gradients == nullptr) {
+        part.gradients = take();
+        add_stats(run(i, part.gradients->template as<float>(), nullptr), &part);
+      } else {
+        Buffer own = take();
+        add_stats(run(i, own->template as<float>(), part.gradients->template as<float>()), &part);
+        give(std::move(own));
+      }
+    }
+    return part;
+  }
+
+  template <class Run>
+  Part reduce(int64_t lane0, int64_t lane1, int64_t micro_batches, Run&& run) {
+    if (lane0 >= micro_batches) return {};
+    if (lane1 - lane0 == 1) return lane_sum(lane0, micro_batches, run);
+    const int64_t middle = (lane0 + lane1) / 2;
+    Part left = reduce(lane0, middle, micro_batches, run);
+    Part right = reduce(middle, lane1, micro_batches, run);
+    if (right.gradients == nullptr) return left;
+    add_all(right.gradients->as<float>(), left.gradients->as<float>());
+    give(std::move(right.gradients));
+    left.loss_sum += right.loss_sum;
+    left.valid += right.valid;
+    left.quant.overflow += right.quant.overflow;
+    left.quant.nan += right.quant.nan;
+    left.quant.zero += right.quant.zero;
+    return left;
+  }
+
+  graph::Executor& executor_;
+  graph::Parameters& params_;
+  ThreadPool& pool_;
+  int64_t lanes_;
+  std::vector<Buffer> free_;
+  Buffer result_;
+};
+
+}  // namespace loongforge::train
