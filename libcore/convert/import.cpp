@@ -1,0 +1,125 @@
+#include "convert/import.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "convert/import_plan.h"
+#include "convert/paths.h"
+#include "convert/stripes.h"
+#include "ir/layout.h"
+#include "ir/writer.h"
+
+namespace loongforge::convert {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMarkers[] = {ir::kModelFile};
+constexpr uint64_t kSpareBytes = 1 << 20;  // the description and rounding to disk blocks
+
+// A tied tensor that the source holds twice is stored once. Where the two differ, the loader of the source would take the tied
+// one as well; it is said.
+void compare_tied(const ImportPlan& plan, const models::PlannedAlias& alias, ImportReport* report) {
+  const auto target = std::find_if(plan.model.tensors.begin(), plan.model.tensors.end(),
+                                   [&alias](const auto& each) { return each.name == alias.alias_of; });
+  const formats::StoredTensor &a = *target->source, &b = *alias.source;
+  bool same = a.rows() == b.rows() && a.cols() == b.cols();
+  constexpr int64_t kStep = 1024;
+  std::vector<float> left, right;
+  for (int64_t r0 = 0; same && r0 < a.rows(); r0 += kStep) {
+    const int64_t r1 = std::min(a.rows(), r0 + kStep);
+    left.resize(static_cast<size_t>((r1 - r0) * a.cols()));
+    right.resize(left.size());
+    plan.source->read_rows_f32(a, r0, r1, left);
+    plan.source->read_rows_f32(b, r0, r1, right);
+    same = left == right;
+  }
+  if (!same) {
+    report->warnings.push_back(b.where() + " differs from " + alias.alias_of + ", to which the configuration ties it: the latter is used");
+  }
+}
+
+class ImportRun {
+ public:
+  ImportRun(const ImportOptions& options, ImportPlan plan, const ProgressCallback& progress)
+      : options_(options), plan_(std::move(plan)), progress_(progress), pool_(std::max(1, options.threads)), converter_(pool_) {
+    total_ = plan_.report.source_bytes;
+  }
+
+  ImportReport run() {
+    ir::Writer writer(options_.output_path, options_.overwrite, plan_.page);
+    for (size_t i = 0; i < plan_.entries.size(); ++i) write_tensor(&writer, i);
+    for (const models::PlannedAlias& alias : plan_.model.aliases) {
+      if (alias.source != nullptr) compare_tied(plan_, alias, &plan_.report);
+      writer.add_alias(alias.name, alias.alias_of, alias.source != nullptr);
+    }
+    bool has_generation = false;
+    for (const data::TokenizerFile& file : plan_.tokenizer_files) {
+      has_generation = has_generation || file.name == "generation_config.json";
+      writer.add_file_text(file.name, file.content);
+    }
+    if (plan_.generation_config && !has_generation) writer.add_file_text("generation_config.json", *plan_.generation_config);
+    ir::Model model;
+    model.family = plan_.report.family;
+    model.model_name = options_.model_name;
+    model.device = plan_.report.device;
+    model.quantize = options_.quantize;
+    model.config = plan_.config.raw;
+    model.token_ids = plan_.token_ids;
+    model.graph = plan_.model.graph;
+    writer.finish(std::move(model));
+    for (const fs::directory_entry& entry : fs::directory_iterator(options_.output_path)) {
+      plan_.report.files.push_back(entry.path().filename().string());
+    }
+    std::sort(plan_.report.files.begin(), plan_.report.files.end());
+    return std::move(plan_.report);
+  }
+
+ private:
+  void write_tensor(ir::Writer* writer, size_t i) {
+    const models::PlannedTensor& planned = plan_.model.tensors[i];
+    const ir::TensorEntry& entry = plan_.entries[i];
+    const RowSource rows = rows_of(*plan_.source, planned);
+    writer->begin_tensor(entry);
+    const uint64_t before = done_;
+    const Converted converted = converter_.run(
+        rows, entry.dtype, [writer](std::span<const uint8_t> bytes, int64_t count) { writer->write_rows(bytes.data(), count); },
+        [&](int64_t rows_done) {
+          done_ = before + planned.source->bytes / static_cast<uint64_t>(rows.rows) * static_cast<uint64_t>(rows_done);
+          if (progress_) progress_({done_, total_, planned.name});
+        });
+    done_ = before + planned.source->bytes;
+    if (entry.block_rows > 0) writer->set_scales(converted.scales);
+    writer->finish_tensor();
+    plan_.report.nan_elements += converted.counts.nan;
+    if (converted.counts.nan > 0) {
+      plan_.report.warnings.push_back(planned.source->where() + " holds " + std::to_string(converted.counts.nan) + " NaN");
+    }
+    if (converted.counts.overflow > 0) {
+      plan_.report.warnings.push_back(planned.source->where() + " holds " + std::to_string(converted.counts.overflow) +
+                                      " infinite values, stored as the largest ones of FP8");
+    }
+  }
+
+  const ImportOptions& options_;
+  ImportPlan plan_;
+  const ProgressCallback& progress_;
+  ThreadPool pool_;
+  StripeConverter converter_;
+  uint64_t done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+ImportReport import_model(const ImportOptions& options, const ProgressCallback& progress) {
+  const fs::path inputs[] = {options.input_path, options.tokenizer_path};
+  guard_output(options.output_path, inputs, options.overwrite, kMarkers);
+  ImportPlan plan = make_import_plan(options);
+  uint64_t files = plan.stored_bytes + kSpareBytes;
+  for (const data::TokenizerFile& file : plan.tokenizer_files) files += file.content.size();
+  if (options.dry_run) return std::move(plan.report);
+  guard_space(options.output_path, files);
+  return ImportRun(options, std::move(plan), progress).run();
+}
+
+}  // namespace loongforge::convert

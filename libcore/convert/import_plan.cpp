@@ -1,0 +1,223 @@
+#include "convert/import_plan.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "convert/token_ids.h"
+#include "ir/layout.h"
+#include "kernels/types.h"
+
+namespace loongforge::convert {
+namespace {
+
+using tensor::DType;
+namespace fs = std::filesystem;
+
+void open_source(const ImportOptions& options, ImportPlan* plan) {
+  const fs::path& input = options.input_path;
+  if (input.empty()) throw_usage("the input path is empty");
+  if (!fs::exists(input)) throw_no_input(input.string(), "does not exist");
+  if (fs::is_directory(input) && fs::exists(input / ir::kModelFile)) {
+    throw_usage(input.string() + " is a LoongIR folder already", "loongforge convert --export hf turns it back");
+  }
+  if (!fs::is_directory(input) && input.extension() == ".safetensors") {
+    throw_usage(input.string() + " is one file of a model", "give the folder that holds it and config.json");
+  }
+  plan->source = formats::open_tensor_source(input);
+  const auto* gguf = dynamic_cast<const formats::GgufFile*>(plan->source.get());
+  plan->gguf = gguf != nullptr;
+  plan->report.source_format = plan->gguf ? "gguf" : "safetensors";
+  if (gguf == nullptr) {
+    plan->config = formats::read_hf_config(input / "config.json");
+    plan->family = &models::choose_family(plan->config, options.model_name);
+    return;
+  }
+  const std::string& architecture = gguf->require_string("general.architecture");
+  plan->family = models::find_by_gguf_architecture(architecture);
+  if (plan->family == nullptr) {
+    throw_bad_data(gguf->path().string(), "general.architecture \"" + architecture + "\" is not supported",
+                   "known model types: " + models::known_model_types());
+  }
+  const models::Family* by_label = models::find_by_label(options.model_name);
+  if (by_label != nullptr && by_label != plan->family) {
+    throw_usage("--model-name \"" + options.model_name + "\" names the family " + std::string(by_label->name) + ", " +
+                gguf->path().string() + " is of architecture " + architecture);
+  }
+  plan->config = formats::parse_hf_config(plan->family->config_from_gguf(*gguf), gguf->path().string());
+}
+
+// The tokenizer and generation_config.json: their files go along, their special ids into the model.
+void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
+  const bool folder = fs::is_directory(options.input_path);
+  const fs::path own = folder && plan->gguf ? plan->source->path() : options.input_path;
+  const fs::path path = options.tokenizer_path.empty() ? own : options.tokenizer_path;
+  std::optional<data::Tokenizer> tokenizer;
+  if (!options.tokenizer_path.empty() || data::Tokenizer::present(path.string())) {
+    tokenizer.emplace(data::Tokenizer::load(path.string()));
+    plan->tokenizer_files = data::tokenizer_files(path.string());
+  } else {
+    plan->report.warnings.push_back(path.string() + " has no tokenizer: training on text will ask for --tokenizer_path");
+  }
+  std::optional<formats::GenerationConfig> generation;
+  const fs::path generation_path = options.input_path / "generation_config.json";
+  if (folder && fs::exists(generation_path)) {
+    generation = formats::read_generation_config(generation_path);
+    plan->generation_config = read_text(generation_path);
+  }
+  TokenIds ids = resolve_token_ids(plan->config, generation ? &*generation : nullptr, tokenizer ? &*tokenizer : nullptr,
+                                   options.pad_token_id);
+  plan->token_ids = std::move(ids.block);
+  plan->report.pad_token_id = ids.pad;
+  plan->report.has_tokenizer = tokenizer.has_value();
+  for (std::string& warning : ids.warnings) plan->report.warnings.push_back(std::move(warning));
+}
+
+std::unordered_map<std::string, quant::TensorRole> tensor_roles(const ir::Graph& graph) {
+  std::unordered_map<std::string, quant::TensorRole> roles;
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const ir::Node& node = graph.nodes[i];
+    const bool head = i + 1 == graph.nodes.size();
+    for (const auto& [param, name] : node.params) {
+      quant::TensorRole role = quant::TensorRole::kOther;
+      if (node.op == "embedding") role = quant::TensorRole::kEmbedding;
+      if (node.op == "rms_norm") role = quant::TensorRole::kNorm;
+      if (node.op == "linear") role = head ? quant::TensorRole::kHead : quant::TensorRole::kLinear;
+      if (param == "bias") role = quant::TensorRole::kBias;
+      roles.emplace(name, role);  // the first use counts: a tied head's tensor is the embedding's
+    }
+  }
+  return roles;
+}
+
+DType source_dtype(const formats::StoredTensor& stored) {
+  return stored.dtype.value_or(DType::kF32);  // block-quantised types are read as fp32
+}
+
+void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
+  const quant::AmpPolicy policy = quant::AmpPolicy::standard(options.quantize, options.quantize_head);
+  const auto roles = tensor_roles(plan->model.graph);
+  const std::string& head = plan->model.graph.nodes.back().params.at("weight");
+  ir::FilePlan files(plan->page);
+  for (const models::PlannedTensor& planned : plan->model.tensors) {
+    if (!plan->source->readable_f32(*planned.source)) {
+      throw_bad_data(planned.source->where(), "has the type " + planned.source->type + ", which cannot be read");
+    }
+    ir::TensorEntry entry;
+    entry.name = planned.name;
+    entry.shape = planned.shape;
+    const quant::TensorRole role = roles.at(planned.name);
+    quant::TensorFacts facts;
+    facts.name = planned.name;
+    facts.role = role;
+    facts.elements = entry.rows() * entry.cols();
+    facts.rank = static_cast<int64_t>(planned.shape.size());
+    facts.tied = role == quant::TensorRole::kEmbedding && planned.name == head;
+    facts.source = source_dtype(*planned.source);
+    quant::Decision decision = policy.decide(facts);
+    entry.dtype = decision.dtype;
+    if (decision.storage == quant::Storage::kFp8) entry.block_rows = entry.block_cols = kernels::kWeightBlock;
+    plan->report.parameters += facts.elements;
+    plan->report.source_bytes += planned.source->bytes;
+    files.place(ir::placed_bytes(entry));
+    plan->decisions.push_back(std::move(decision));
+    plan->entries.push_back(std::move(entry));
+  }
+  plan->stored_bytes = plan->report.stored_bytes = files.total_bytes();
+  plan->report.weight_files = files.files();
+}
+
+void report_linears(const ImportOptions& options, ImportPlan* plan) {
+  std::unordered_map<std::string, size_t> index;
+  for (size_t i = 0; i < plan->entries.size(); ++i) index[plan->entries[i].name] = i;
+  int last_block = -1;
+  for (const ir::Node& node : plan->model.graph.nodes) {
+    last_block = std::max(last_block, node.block);
+    if (node.op != "linear") continue;
+    ++plan->report.linears;
+    const std::string& weight = node.params.at("weight");
+    const size_t i = index.at(weight);
+    if (plan->decisions[i].storage == quant::Storage::kFp8) {
+      ++plan->report.linears_fp8;
+    } else if (options.quantize == "fp8") {
+      plan->report.kept.push_back(
+          {weight, std::string(tensor::dtype_name(plan->entries[i].dtype)), plan->decisions[i].reason});
+    }
+  }
+  plan->report.blocks = last_block + 1;
+}
+
+}  // namespace
+
+std::string native_device() {
+#if defined(__loongarch__)
+  return "loongarch64";
+#else
+  return "x86_64";
+#endif
+}
+
+ImportPlan make_import_plan(const ImportOptions& options) {
+  ImportPlan plan;
+  const std::string device = options.device.empty() ? native_device() : options.device;
+  const auto page = ir::device_page(device);
+  if (!page) throw_usage("--device " + device + " is unknown", "use loongarch64 or x86_64");
+  plan.page = *page;
+  if (options.quantize_head && options.quantize != "fp8") throw_usage("--quantize_head needs --quantize fp8");
+  open_source(options, &plan);
+  plan.model = plan.family->plan(plan.config, *plan.source,
+                                 plan.gguf ? models::SourceNames::kGguf : models::SourceNames::kHuggingFace);
+  plan.report.family = plan.family->name;
+  plan.report.model_name = options.model_name;
+  plan.report.device = device;
+  plan.report.quantize = options.quantize;
+  plan.report.tensors = static_cast<int64_t>(plan.model.tensors.size());
+  plan.report.aliases = static_cast<int64_t>(plan.model.aliases.size());
+  plan.report.nodes = static_cast<int64_t>(plan.model.graph.nodes.size());
+  plan.report.ignored = plan.model.ignored;
+  plan.report.warnings = plan.model.warnings;
+  decide_tensors(options, &plan);
+  report_linears(options, &plan);
+  read_tokenizer(options, &plan);
+  return plan;
+}
+
+RowSource rows_of(const formats::TensorSource& source, const models::PlannedTensor& tensor) {
+  const formats::StoredTensor* stored = tensor.source;
+  RowSource rows;
+  rows.rows = stored->rows();
+  rows.cols = stored->cols();
+  if (tensor.interleaved_heads == 0) {
+    rows.stored = stored->dtype;
+    rows.read_raw = [&source, stored](int64_t r0, int64_t r1, std::span<uint8_t> out) { source.read_rows(*stored, r0, r1, out); };
+    rows.read_f32 = [&source, stored](int64_t r0, int64_t r1, std::span<float> out) { source.read_rows_f32(*stored, r0, r1, out); };
+    return rows;
+  }
+  // Rotary rows of GGUF: within a head, row (half h, pair i) stands at 2 i + h. Whole heads are read and their rows picked. A
+  // bias is one row of such elements: the same with each element as a row.
+  const bool vector = tensor.shape.size() == 1;
+  const int64_t all_rows = vector ? rows.cols : rows.rows, width = vector ? 1 : rows.cols;
+  const int64_t head = all_rows / tensor.interleaved_heads;
+  rows.read_f32 = [&source, stored, vector, all_rows, width, head](int64_t r0, int64_t r1, std::span<float> out) {
+    if (vector) {
+      r0 = 0;
+      r1 = all_rows;
+    }
+    const int64_t first = r0 / head * head, last = std::min(all_rows, (r1 + head - 1) / head * head);
+    std::vector<float> heads(static_cast<size_t>((last - first) * width));
+    if (vector) {
+      source.read_rows_f32(*stored, 0, 1, heads);
+    } else {
+      source.read_rows_f32(*stored, first, last, heads);
+    }
+    for (int64_t r = r0; r < r1; ++r) {
+      const int64_t in_head = r % head, half = in_head / (head / 2), pair = in_head % (head / 2);
+      const int64_t from = r - in_head + 2 * pair + half - first;
+      std::copy_n(heads.data() + from * width, width, out.data() + (r - r0) * width);
+    }
+  };
+  return rows;
+}
+
+}  // namespace loongforge::convert
