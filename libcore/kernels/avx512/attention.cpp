@@ -1,0 +1,38 @@
+#include "kernels/avx512/tile.h"
+#include "kernels/avx512/vec.h"
+#include "kernels/generic/attention_family.h"
+
+namespace loongforge::kernels::avx512 {
+namespace {
+
+template <class Bf16Tile>
+struct Tiles {
+  using V = avx512::V;
+  using TileBf16 = Bf16Tile;
+  using TileF32 = avx512::TileF32;
+  static constexpr int kStrips = 4;
+  static constexpr int kQueries = 96;
+  static constexpr int kKeys = 128;
+};
+// Two forms of the bf16 products with the same results; the CPU decides which is faster.
+using Dot = AttentionFamily<Tiles<TileBf16>>;
+using Fma = AttentionFamily<Tiles<TileBf16Fma>>;
+
+size_t scratch_bytes(const AttnJob& job, int64_t max_kv_len, bool backward) noexcept {
+  return (dot_is_fast() ? Dot::scratch_bytes : Fma::scratch_bytes)(job, max_kv_len, backward);
+}
+void forward(const AttnJob& job, const AttnDoc& doc, int64_t kv_head, int64_t q0, int64_t q1,
+             void* scratch) noexcept {
+  (dot_is_fast() ? Dot::forward : Fma::forward)(job, doc, kv_head, q0, q1, scratch);
+}
+void backward(const AttnJob& job, const AttnDoc& doc, int64_t kv_head, int64_t q0, int64_t q1,
+              int64_t k0, int64_t k1, bool want_q, bool want_kv, void* scratch) noexcept {
+  (dot_is_fast() ? Dot::backward : Fma::backward)(job, doc, kv_head, q0, q1, k0, k1, want_q,
+                                                  want_kv, scratch);
+}
+
+}  // namespace
+
+extern const AttentionTable kAttentionTable = {scratch_bytes, forward, backward};
+
+}  // namespace loongforge::kernels::avx512

@@ -1,0 +1,267 @@
+// Attention forward: online softmax in key blocks, O and LSE of the rows [q0, q1) of one document
+// and kv head.
+//
+// Per row and key block (kAttnKeyBlock keys from the document's first): m' = max(m, max_j(s_j) *
+// scale), p_j = exp(fma(s_j, scale, -m')), a = exp(m - m'); l = l * a + sum p (16 lanes by key, one
+// tree; p as it is, not rounded); O = O * a (under 2^-100: +0, so that no later sum is subnormal),
+// then O += p V with p as an operand, keys in order. O / l and m + ln l are the results. A row
+// leaves alone the blocks in which it sees no key.
+#pragma once
+
+#include "kernels/generic/attention.h"
+#include "kernels/generic/math_vec.h"
+
+namespace loongforge::kernels {
+namespace {
+
+// kRounded: P is rounded to bf16 as an operand (Precision::kBf16). kStrips: strips of a block of
+// rows.
+template <class V, class Tile, bool kRounded, int kStrips>
+struct AttnForward {
+  using Operand = typename Tile::Operand;
+  using Prob = typename ProbElem<kRounded>::Type;
+  using Pack = Packer<Tile>;
+  static constexpr int kMr = Tile::kMr, kNr = Tile::kNr;
+  static constexpr int kRows = kStrips * kMr;
+  static constexpr int kLdS =
+      kAttnKeyBlock + 16;  // no power of two: rows fall on different cache sets
+  static constexpr float kMinusInf = -__builtin_inff();
+  static_assert(kNr % 16 == 0 && kAttnKeyBlock % kNr == 0 && kMr <= 16);
+
+  Operand* keys;     // panels of keys, K = head_dim; the first panel starts with key0
+  Operand* values;   // panels of head_dim, K = keys from key0
+  Operand* queries;  // strips
+  Operand* probs;    // strips of a_panel_elems(kAttnKeyBlock)
+  float* scores;     // [kRows][kLdS]
+  Prob* prob_rows;   // [kMr][kLdS]
+  float* sums;       // O: [kRows][ldo]
+  float* row_max;    // [kRows + 16], likewise row_sum
+  float* row_sum;
+  int64_t head_dim, ldo;
+  int64_t key0;          // first packed key, a multiple of kNr
+  int64_t values_panel;  // elements of one panel of values
+  float scale;
+
+  size_t place(void* scratch, int64_t dim, int64_t n_keys) {
+    ScratchCutter cut{static_cast<uint8_t*>(scratch)};
+    head_dim = dim;
+    ldo = round_up(dim, kNr) + 16;
+    keys = cut.take<Operand>(Pack::panels_elems(n_keys, dim));
+    values = cut.take<Operand>(Pack::panels_elems(dim, n_keys));
+    queries = cut.take<Operand>(Pack::strips_elems(kRows, dim));
+    probs = cut.take<Operand>(Pack::strips_elems(kRows, kAttnKeyBlock));
+    scores = cut.take<float>(kRows * kLdS);
+    prob_rows = cut.take<Prob>(kMr * kLdS);
+    sums = cut.take<float>(kRows * ldo);
+    row_max = cut.take<float>(kRows + 16);
+    row_sum = cut.take<float>(kRows + 16);
+    return cut.used;
+  }
+
+  static size_t scratch_bytes(const AttnJob& job, int64_t max_kv_len) {
+    return AttnForward().place(nullptr, job.head_dim, max_kv_len);
+  }
+
+  static void run(const AttnJob& job, const AttnDoc& doc, int64_t kv_head, int64_t q0, int64_t q1,
+                  void* scratch) {
+    if (q0 >= q1) return;
+    const int64_t dim = job.head_dim, group = job.heads / job.kv_heads, head0 = kv_head * group;
+    const int64_t past = doc.kv_len - doc.q_len;  // keys before the first query
+    const int64_t end = past + q1;
+    const int64_t first = job.window > 0 ? greater(past + q0 + 1 - job.window, 0) : 0;
+    AttnForward self;
+    self.key0 = round_down(first, kNr);
+    const int64_t n_keys = end - self.key0;
+    self.place(scratch, dim, n_keys);
+    self.scale = job.scale;
+    self.values_panel = static_cast<int64_t>(Tile::b_panel_elems(n_keys));
+    Pack::panels_t(Plane::at(job.k, doc.kv_row + self.key0, kv_head * dim), n_keys, dim, self.keys);
+    Pack::panels(Plane::at(job.v, doc.kv_row + self.key0, kv_head * dim), dim, n_keys, self.values);
+
+    const auto block = [&](int64_t head, int64_t query, int64_t count, bool one_query) {
+      const ScoreRows rows{
+          static_cast<int>(count), past + query, one_query ? 0 : 1, job.window, 0, doc.kv_len};
+      const Plane q = Plane::at(job.q, doc.q_row + query, head * dim);
+      const Plane o = Plane::at(job.o, doc.q_row + query, head * dim);
+      float* lse = job.lse + head * job.lse_ld + doc.q_row + query;
+      if (one_query) {
+        self.block(rows, q.with_ld(dim), o.with_ld(dim), lse, job.lse_ld);
+      } else {
+        self.block(rows, q, o, lse, 1);
+      }
+    };
+    if (q1 - q0 == 1) {
+      for (int64_t h = 0; h < group; h += kRows)
+        block(head0 + h, q0, lesser(kRows, group - h), true);
+      return;
+    }
+    for (int64_t h = 0; h < group; ++h)
+      for (int64_t i = q0; i < q1; i += kRows) block(head0 + h, i, lesser(kRows, q1 - i), false);
+  }
+
+  void block(const ScoreRows& rows, const Plane& q, const Plane& o, float* lse, int64_t lse_step) {
+    Pack::strips(q, rows.count, head_dim, queries);
+    memset(sums, 0, sizeof(float) * static_cast<size_t>(rows.count * ldo));
+    for (int r = 0; r < rows.count; ++r) {
+      row_max[r] = kMinusInf;
+      row_sum[r] = 0.0f;
+    }
+    for (int64_t b0 = round_down(rows.lo(0), kAttnKeyBlock); b0 < rows.hi(rows.count - 1);
+         b0 += kAttnKeyBlock)
+      key_block(rows, b0);
+    finish(rows.count, o, lse, lse_step);
+  }
+
+  // The keys of the block at b0 that some row of the strip sees, relative to b0.
+  struct Span {
+    int lo, hi;
+    bool empty() const { return lo >= hi; }
+  };
+  static Span span(const ScoreRows& rows, int first, int last, int64_t b0) {
+    return {static_cast<int>(greater(rows.lo(first) - b0, 0)),
+            static_cast<int>(lesser(rows.hi(last) - b0, kAttnKeyBlock))};
+  }
+  static int strip_rows(const ScoreRows& rows, int strip) {
+    return static_cast<int>(lesser(kMr, rows.count - strip * kMr));
+  }
+
+  void key_block(const ScoreRows& rows, int64_t b0) {
+    const int strips = (rows.count + kMr - 1) / kMr;
+    Span spans[kStrips] = {};
+    for (int s = 0; s < strips; ++s)
+      spans[s] = span(rows, s * kMr, s * kMr + strip_rows(rows, s) - 1, b0);
+
+    const int end = spans[strips - 1].hi;
+    for (int c = spans[0].lo / kNr * kNr; c < end; c += kNr) {
+      const Operand* panel =
+          keys + (b0 - key0 + c) / kNr * static_cast<int64_t>(Tile::b_panel_elems(head_dim));
+      for (int s = 0; s < strips; ++s) {
+        if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
+        Tile::mul(strip_rows(rows, s), kNr, head_dim,
+                  queries + s * static_cast<int64_t>(Tile::a_panel_elems(head_dim)), panel,
+                  scores + s * kMr * kLdS + c, kLdS, false);
+      }
+    }
+    for (int s = 0; s < strips; ++s)
+      if (!spans[s].empty()) softmax_strip(rows, s, b0, spans[s]);
+    for (int64_t d = 0; d < head_dim; d += kNr) {
+      const Operand* panel = values + d / kNr * values_panel;
+      for (int s = 0; s < strips; ++s) {
+        if (spans[s].empty()) continue;
+        const int from = spans[s].lo & ~15;
+        Tile::mul(strip_rows(rows, s), kNr, spans[s].hi - from, probs_of(s),
+                  panel + (b0 - key0 + from) * kNr, sums + s * kMr * ldo + d, ldo, true);
+      }
+    }
+  }
+  Operand* probs_of(int strip) const {
+    return probs + strip * static_cast<int64_t>(Tile::a_panel_elems(kAttnKeyBlock));
+  }
+
+  // Scores of a strip to packed P; row_max, row_sum and O so far are brought to the new maximum.
+  void softmax_strip(const ScoreRows& rows, int strip, int64_t b0, Span strip_span) {
+    const int n = strip_rows(rows, strip);
+    const int from = strip_span.lo & ~15, to = (strip_span.hi + 15) & ~15;
+    float* maxima = row_max + strip * kMr;
+    float* totals = row_sum + strip * kMr;
+    float previous[16] = {};
+    bool rescale = false;
+    for (int r = 0; r < n; ++r) {
+      const int row = strip * kMr + r;
+      const Span seen = span(rows, row, row, b0);
+      previous[r] = maxima[r];
+      if (seen.empty()) continue;
+      const float top = max_of(scores + row * kLdS, seen.lo, seen.hi) * scale;
+      if (!(top < maxima[r])) maxima[r] = top;
+      rescale |= totals[r] != 0.0f;
+    }
+    float factors[16];
+    if (rescale) generic::exp(V::load_part(previous, n) - V::load_part(maxima, n)).store(factors);
+    for (int r = 0; r < n; ++r) {
+      const int row = strip * kMr + r;
+      const Span seen = span(rows, row, row, b0);
+      Prob* p = prob_rows + r * kLdS;
+      if (seen.empty()) {
+        clear(p, from, to);
+        continue;
+      }
+      const float sum = exp_row(scores + row * kLdS, maxima[r], seen.lo, seen.hi, p);
+      clear(p, from, seen.lo & ~15);
+      clear(p, (seen.hi + 15) & ~15, to);
+      if (totals[r] != 0.0f) {
+        totals[r] = totals[r] * factors[r] + sum;
+        rescale_row(sums + row * ldo, factors[r]);
+      } else {
+        totals[r] = sum;
+      }
+    }
+    Tile::pack_a(prob_rows + from, kLdS, n, strip_span.hi - from, probs_of(strip));
+  }
+
+  static float max_of(const float* s, int lo, int hi) {
+    const V low = V::set1(kMinusInf);
+    V a = low, b = low, c = low, d = low;
+    int j = lo & ~15;
+    if (j < lo) {
+      a = keep_lanes(V::load(s + j), lo - j, hi - j < 16 ? hi - j : 16, low);
+      j += 16;
+    }
+    for (; j + 64 <= hi; j += 64) {
+      a = V::max(a, V::load(s + j));
+      b = V::max(b, V::load(s + j + 16));
+      c = V::max(c, V::load(s + j + 32));
+      d = V::max(d, V::load(s + j + 48));
+    }
+    for (; j + 16 <= hi; j += 16) a = V::max(a, V::load(s + j));
+    if (j < hi) b = V::max(b, V::select_first(hi - j, V::load(s + j), low));
+    return V::max(V::max(a, b), V::max(c, d)).reduce_max();
+  }
+
+  // p = exp(s * scale - top) for [lo, hi), 0 in the other lanes of the vectors touched; returns
+  // their sum.
+  float exp_row(const float* s, float top, int lo, int hi, Prob* p) const {
+    const V factor = V::set1(scale), bias = V::set1(-top);
+    V total = V::zero();
+    const auto prob = [&](int j) { return generic::exp(V::fma(V::load(s + j), factor, bias)); };
+    for_vectors(
+        lo, hi,
+        [&](int j) {
+          const V x = prob(j);
+          total = total + x;
+          x.store(p + j);
+        },
+        [&](int j, int a, int b) {
+          const V x = keep_lanes(prob(j), a, b, V::zero());
+          total = total + x;
+          x.store(p + j);
+        });
+    return total.reduce_add();
+  }
+
+  void rescale_row(float* o, float factor) const {
+    const V f = V::set1(factor), tiny = V::set1(0x1p-100f);
+    for (int64_t d = 0; d < round_up(head_dim, 16); d += 16) {
+      const V x = V::load(o + d) * f;
+      V::select_lt(V::abs(x), tiny, V::zero(), x).store(o + d);
+    }
+  }
+
+  void finish(int count, const Plane& o, float* lse, int64_t lse_step) {
+    const V one = V::set1(1.0f);
+    for (int r0 = 0; r0 < count; r0 += 16) {
+      const int n = count - r0 < 16 ? count - r0 : 16;
+      const V total = V::select_first(n, V::load(row_sum + r0), one);
+      float inverse[16], logs[16];
+      (one / total).store(inverse);
+      (V::load_part(row_max + r0, n) + natural_log(total)).store(logs);
+      for (int r = 0; r < n; ++r) {
+        lse[(r0 + r) * lse_step] = logs[r];
+        scale_row<V>(sums + (r0 + r) * ldo, inverse[r], head_dim, o.shifted(r0 + r, 0).out(),
+                     o.elem);
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace loongforge::kernels
