@@ -17,15 +17,13 @@
 
 namespace loongforge::formats {
 
-// A metadata value. Integers of every width are int64_t (u64 above 2^63 - 1: uint64_t), f32 and f64
-// are double.
+// A metadata value. Integers of every width are int64_t, a u64 above 2^63 - 1 uint64_t (in an
+// array: refused); f32 and f64 are double; an array of bool is vector<bool>.
 struct LF_API GgufValue {
   using Nested = std::vector<GgufValue>;
-  std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<uint8_t>,
-               std::vector<int64_t>, std::vector<uint64_t>, std::vector<double>,
-               std::vector<std::string>, Nested>
-      value;  // vector<uint8_t>: array of bool; vector<uint64_t>: array of u64; other integer
-              // arrays: vector<int64_t>
+  std::variant<bool, int64_t, uint64_t, double, std::string, std::vector<bool>,
+               std::vector<int64_t>, std::vector<double>, std::vector<std::string>, Nested>
+      value;
 
   const char* type_name() const;  // "bool", "integer", "float", "string", "array of strings", ...
 };
@@ -65,14 +63,17 @@ class LF_API GgufFile : public TensorSource {
   const std::string& require_string(std::string_view key) const;
 
  private:
-  const GgufValue& require(std::string_view key) const;
+  template <class T>
+  const T* get(std::string_view key, const char* expected) const;
+  template <class T>
+  const T& require(std::string_view key, const T* value) const;
   void parse();
+
   File file_;
   uint32_t version_ = 0;
   uint64_t alignment_ = 32;
   std::vector<std::pair<std::string, GgufValue>> entries_;
   std::unordered_map<std::string_view, size_t> by_key_;  // views into entries_
-  std::vector<uint32_t> types_;  // per tensor of tensors(), StoredTensor::part indexes it
 };
 
 }  // namespace loongforge::formats

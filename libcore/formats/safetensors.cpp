@@ -218,11 +218,7 @@ void SafetensorsFile::parse_header(std::string_view text, uint64_t data_begin, u
 
 void SafetensorsFile::read_range(const StoredTensor& tensor, uint64_t offset,
                                  std::span<uint8_t> out) const {
-  if (offset > tensor.bytes || out.size() > tensor.bytes - offset) {
-    throw_bad_data(tensor.where(), "has " + std::to_string(tensor.bytes) + " bytes, not " +
-                                       std::to_string(out.size()) + " at " +
-                                       std::to_string(offset));
-  }
+  check_range(tensor, offset, out.size());
   file_.read_at(tensor.offset + offset, out);
 }
 

@@ -57,7 +57,7 @@ uint64_t TensorSource::row_bytes(const StoredTensor& tensor) const {
 
 namespace {
 
-void check_rows(const StoredTensor& tensor, int64_t row0, int64_t row1) {
+void check_row_numbers(const StoredTensor& tensor, int64_t row0, int64_t row1) {
   if (row0 < 0 || row1 < row0 || row1 > tensor.rows()) {
     throw_bad_data(tensor.where(), "has " + std::to_string(tensor.rows()) + " rows, not " +
                                        std::to_string(row0) + " to " + std::to_string(row1));
@@ -66,9 +66,28 @@ void check_rows(const StoredTensor& tensor, int64_t row0, int64_t row1) {
 
 }  // namespace
 
+void TensorSource::check_range(const StoredTensor& tensor, uint64_t offset, size_t size) {
+  if (offset > tensor.bytes || size > tensor.bytes - offset) {
+    throw_bad_data(tensor.where(), "has " + std::to_string(tensor.bytes) + " bytes, not " +
+                                       std::to_string(size) + " at " + std::to_string(offset));
+  }
+}
+
+void TensorSource::check_rows(const StoredTensor& tensor, int64_t row0, int64_t row1,
+                              size_t values) {
+  check_row_numbers(tensor, row0, row1);
+  if (values != static_cast<uint64_t>(row1 - row0) * static_cast<uint64_t>(tensor.cols())) {
+    throw_failed(tensor.where(), "the buffer does not have the rows' size");
+  }
+}
+
+void TensorSource::throw_unreadable(const StoredTensor& tensor) {
+  throw_bad_data(tensor.where(), "tensors of type " + tensor.type + " cannot be read as numbers");
+}
+
 void TensorSource::read_rows(const StoredTensor& tensor, int64_t row0, int64_t row1,
                              std::span<uint8_t> out) const {
-  check_rows(tensor, row0, row1);
+  check_row_numbers(tensor, row0, row1);
   const uint64_t stride = row_bytes(tensor);
   if (out.size() != static_cast<uint64_t>(row1 - row0) * stride) {
     throw_failed(tensor.where(), "the buffer does not have the rows' size");
@@ -82,16 +101,10 @@ bool TensorSource::readable_f32(const StoredTensor& tensor) const {
 
 void TensorSource::read_rows_f32(const StoredTensor& tensor, int64_t row0, int64_t row1,
                                  std::span<float> out) const {
-  check_rows(tensor, row0, row1);
-  if (!readable_f32(tensor))
-    throw_bad_data(tensor.where(),
-                   "elements of type " + tensor.type + " cannot be read as numbers here");
-  const auto cols = static_cast<uint64_t>(tensor.cols());
-  if (out.size() != static_cast<uint64_t>(row1 - row0) * cols) {
-    throw_failed(tensor.where(), "the buffer does not have the rows' size");
-  }
+  check_rows(tensor, row0, row1, out.size());
+  if (!readable_f32(tensor)) throw_unreadable(tensor);
   const size_t size = tensor::dtype_bytes(*tensor.dtype);
-  uint64_t offset = static_cast<uint64_t>(row0) * cols * size;
+  uint64_t offset = static_cast<uint64_t>(row0) * static_cast<uint64_t>(tensor.cols()) * size;
   if (*tensor.dtype == tensor::DType::kF32) {
     read_range(tensor, offset, {reinterpret_cast<uint8_t*>(out.data()), out.size() * size});
     return;
@@ -107,9 +120,7 @@ void TensorSource::read_rows_f32(const StoredTensor& tensor, int64_t row0, int64
 }
 
 std::vector<float> TensorSource::read_f32(const StoredTensor& tensor) const {
-  if (!readable_f32(tensor))
-    throw_bad_data(tensor.where(),
-                   "elements of type " + tensor.type + " cannot be read as numbers here");
+  if (!readable_f32(tensor)) throw_unreadable(tensor);  // before anything is allocated
   std::vector<float> values(static_cast<size_t>(tensor.elements()));
   read_rows_f32(tensor, 0, tensor.rows(), values);
   return values;

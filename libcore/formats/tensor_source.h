@@ -76,6 +76,10 @@ class LF_API TensorSource {
   std::vector<float> read_f32(const StoredTensor& tensor) const;  // the whole tensor
 
  protected:
+  // For implementations of the reading functions: kBadData / kFailed Errors.
+  static void check_range(const StoredTensor& tensor, uint64_t offset, size_t size);
+  static void check_rows(const StoredTensor& tensor, int64_t row0, int64_t row1, size_t values);
+  [[noreturn]] static void throw_unreadable(const StoredTensor& tensor);
   explicit TensorSource(std::filesystem::path path) : path_(std::move(path)) {}
   void set_tensors(std::vector<StoredTensor> tensors);  // REQUIRES unique names
   std::map<std::string, std::string> metadata_;

@@ -1,0 +1,59 @@
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/gguf.h"
+#include "formats/safetensors.h"
+#include "formats/sharded.h"
+
+namespace loongforge::formats {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> gguf_files(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".gguf") found.push_back(entry.path());
+  }
+  return found;
+}
+
+bool begins_with_gguf(const fs::path& path) {
+  const File file = File::open_read(path);
+  uint8_t magic[4];
+  if (file.size() < sizeof magic) return false;
+  file.read_at(0, magic);
+  return std::memcmp(magic, "GGUF", sizeof magic) == 0;
+}
+
+}  // namespace
+
+std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    if (fs::exists(path / "model.safetensors") ||
+        fs::exists(path / "model.safetensors.index.json")) {
+      return open_hf_checkpoint(path);
+    }
+    const std::vector<fs::path> found = gguf_files(path);
+    if (found.size() == 1) return std::make_unique<GgufFile>(found[0]);
+    if (found.size() > 1) {
+      throw_bad_data(path.string(), "holds " + std::to_string(found.size()) + " GGUF files",
+                     "name one of them");
+    }
+    return open_hf_checkpoint(path);  // says what is missing
+  }
+  if (begins_with_gguf(path)) return std::make_unique<GgufFile>(path);
+  if (path.extension() == ".gguf")
+    return std::make_unique<GgufFile>(path);  // says what is wrong with it
+  if (path.filename().string().find(".index.json") != std::string::npos)
+    return std::make_unique<ShardedSafetensors>(path);
+  if (path.extension() == ".bin" || path.extension() == ".pt" || path.extension() == ".pth") {
+    throw_bad_data(path.string(), "torch files cannot be read",
+                   "save the model with safe_serialization=True");
+  }
+  return std::make_unique<SafetensorsFile>(path);
+}
+
+}  // namespace loongforge::formats
