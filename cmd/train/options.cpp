@@ -121,8 +121,6 @@ constexpr cli::Option kTable[] = {
      "go on from the newest checkpoint of output_dir, or from the one named"},
 
     {"logging_steps", OptionType::kInt, "1", "[1,inf)", kReport, "report every N steps"},
-    {"log_format", OptionType::kChoice, "text", "text|json", kReport,
-     "steps on standard error as text or as JSON objects"},
     {"report_to", OptionType::kChoice, "none", "none|jsonl", kReport,
      "jsonl: write output_dir/metrics.jsonl"},
     {"json", OptionType::kFlag, "false", nullptr, kReport, "print results as one JSON object"},

@@ -53,8 +53,9 @@ std::string short_help(const Command& command, std::span<const Option> table) {
     }
   }
   text +=
-      "\n_ and - are alike in option names; LOONGFORGE_<NAME> sets an option from the environment; "
-      "--no-NAME unsets a flag.\n";
+      "\n_ and - are alike in option names. --no-NAME turns a flag off. LOONGFORGE_<NAME> sets an "
+      "option from the\n"
+      "environment.\n";
   return text;
 }
 

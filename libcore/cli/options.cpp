@@ -344,6 +344,7 @@ support::Json Options::resolved() const {
   for (const Entry& entry : entries_) {
     if (entry.source == Source::kUnset) continue;
     const std::string key = option_key(canonical_name(*entry.option));
+    if (key == "config") continue;  // a configuration file does not name another
     switch (entry.option->type) {
       case OptionType::kFlag:
         object.set(key, entry.text == "true");

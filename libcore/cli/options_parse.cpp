@@ -18,6 +18,10 @@ constexpr Option kCommon[] = {
      "read options from a JSON object; flags and the environment win"},
     {"threads", OptionType::kInt, nullptr, "[1,1024]", "Common",
      "worker threads (default: one per core within affinity mask and cgroup quota)"},
+    {"log_level", OptionType::kChoice, "info", "debug|info|warning|error", "Common",
+     "leave out log lines below this level"},
+    {"log_format", OptionType::kChoice, "text", "text|json", "Common",
+     "log and step lines on standard error as text or as JSON objects"},
     {"help|h", OptionType::kFlag, nullptr, nullptr, "Common",
      "-h: this summary; --help: the manual page"},
     {"version", OptionType::kFlag, nullptr, nullptr, "Common", "print the version and stop"},
@@ -140,7 +144,8 @@ class Normaliser {
 
   void add(const Option& option, std::string_view value) {
     // CLI11 takes "--name=" for a name without a value.
-    if (value.empty()) throw Error(ErrorCode::kUsage, "--" + canonical_name(option), "the value is empty");
+    if (value.empty())
+      throw Error(ErrorCode::kUsage, "--" + canonical_name(option), "the value is empty");
     result_.push_back("--" + option_key(canonical_name(option)) + "=" + std::string(value));
   }
 

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "base/api.h"
-#include "base/log.h"
 
 namespace loongforge::cli {
 
@@ -14,9 +13,5 @@ LF_API void print(
 LF_API void flush_output();  // the same for what was buffered; once before the command ends
 LF_API void print_error(
     std::string_view text);  // standard error, as it is; a failure there is nobody's to hear
-
-// Sends the library's log to standard error: "loongforge <command>: warning: ..." (colour where it
-// is taken), or one JSON object a line. REQUIRES command outlives the process's use of the log.
-LF_API void log_to_stderr(const char* command, bool json);
 
 }  // namespace loongforge::cli

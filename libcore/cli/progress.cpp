@@ -15,11 +15,6 @@ bool stderr_is_terminal() {
   return isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
 
-bool stderr_takes_colour() {
-  const char* no_color = std::getenv("NO_COLOR");
-  return stderr_is_terminal() && (no_color == nullptr || *no_color == '\0');
-}
-
 ProgressLine::Style ProgressLine::style_for_stderr() {
   using std::chrono::milliseconds;
   return stderr_is_terminal() ? Style{true, milliseconds(100)} : Style{false, milliseconds(10000)};

@@ -12,8 +12,7 @@
 
 namespace loongforge::cli {
 
-LF_API bool stderr_is_terminal();   // and TERM is not dumb
-LF_API bool stderr_takes_colour();  // a terminal, and NO_COLOR is not set
+LF_API bool stderr_is_terminal();  // and TERM is not dumb
 
 class LF_API ProgressLine {
  public:

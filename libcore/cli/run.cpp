@@ -15,6 +15,8 @@
 #include "cli/text.h"
 #include "cli/version.h"
 #include "kernels/isa.h"
+#include "support/log_spdlog.h"
+#include "topo/machine.h"
 
 namespace loongforge::cli {
 namespace {
@@ -25,6 +27,13 @@ int report(const char* name, const std::string& line, ErrorCode code) {
   const std::string command = *name == '\0' ? "loongforge" : "loongforge " + std::string(name);
   print_error(command + ": " + one_line(line) + "\n");
   return static_cast<int>(code);
+}
+
+support::LogOptions log_options(const Options& options) {
+  support::LogOptions result;
+  support::parse_log_level(options.text("log_level"), &result.level);
+  if (options.text("log_format") == "json") result.format = support::LogFormat::kJson;
+  return result;
 }
 
 struct Invocation {
@@ -52,6 +61,7 @@ int run_invocation(void* context) {
     case Request::kRun:
       break;
   }
+  support::install_log(log_options(parsed.options));
   apply_isa(environment("LOONGFORGE_ISA"));
   return body(parsed.options);
 }
@@ -60,7 +70,7 @@ int run_invocation(void* context) {
 
 int run_guarded(const char* name, int (*body)(void* context), void* context) {
   signal(SIGPIPE, SIG_IGN);  // a closed reader shows as a failed write, which is reported
-  log_to_stderr(name, false);
+  support::install_log({});
   try {
     const int code = body(context);
     flush_output();
@@ -98,6 +108,11 @@ void apply_isa(const char* name) {
                     (known ? "' is not available on this machine" : "' is not an instruction set"),
                 "available: " + available);
   kernels::set_active_isa(wanted);
+}
+
+int thread_count(const Options& options) {
+  if (options.has("threads")) return static_cast<int>(options.integer("threads"));
+  return topo::read_machine().default_threads();
 }
 
 }  // namespace loongforge::cli
