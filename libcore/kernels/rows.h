@@ -9,7 +9,7 @@
 
 namespace loongforge::kernels {
 
-// y = x / sqrt(mean(x^2) + eps) * weight, over groups of `cols` (a row of x may hold several groups, e.g. heads).
+// y = x / sqrt(mean(x^2) + eps) * weight over rows of `cols`. Norms of heads: one row per head (ld = head_dim).
 // rstd[row] = 1 / sqrt(...), may be null. Source: Zhang & Sennrich 2019; HF LlamaRMSNorm.
 LF_API void rms_norm_forward(Mat x, const float* weight, float eps, int64_t cols, MatOut y, float* rstd, int64_t r0,
                              int64_t r1) noexcept;
@@ -22,7 +22,7 @@ LF_API void rms_norm_backward(Mat dy, Mat x, const float* weight, const float* r
 LF_API void sum_blocks(const float* blocks, int64_t n_blocks, int64_t cols, float* out, bool accumulate, int64_t c0,
                        int64_t c1) noexcept;
 
-// out = silu(gate) * up.
+// out = silu(gate) * up. REQUIRES gate.elem == up.elem, d_gate.elem == d_up.elem; gradients may stand over gate and up.
 LF_API void swiglu_forward(Mat gate, Mat up, int64_t cols, MatOut out, int64_t r0, int64_t r1) noexcept;
 LF_API void swiglu_backward(Mat d_out, Mat gate, Mat up, int64_t cols, MatOut d_gate, MatOut d_up, int64_t r0,
                             int64_t r1) noexcept;

@@ -58,16 +58,26 @@ struct V {
     for (int i = 0; i < n; ++i) t[i] = p[i];
     return load(t);
   }
-  LF_INLINE void store(Bf16* p) const {
-    const V r = to_bf16();
+  LF_INLINE void store(Bf16* p) const { to_bf16().store_high(p); }
+  LF_INLINE void store_part(Bf16* p, int n) const { to_bf16().store_high_part(p, n); }
+  LF_INLINE void store_high(Bf16* p) const {
     // Packing works within 128-bit halves: put the four quarters in order afterwards.
-    const __m256i packed = _mm256_packus_epi32(_mm256_srli_epi32(r.lo_int(), 16), _mm256_srli_epi32(r.hi_int(), 16));
+    const __m256i packed = _mm256_packus_epi32(_mm256_srli_epi32(lo_int(), 16), _mm256_srli_epi32(hi_int(), 16));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xD8));
   }
-  LF_INLINE void store_part(Bf16* p, int n) const {
+  LF_INLINE void store_high_part(Bf16* p, int n) const {
     alignas(32) Bf16 t[16];
-    store(t);
+    store_high(t);
     for (int i = 0; i < n; ++i) p[i] = t[i];
+  }
+  static LF_INLINE V load_f16(const uint16_t* p) {
+    const __m128i* q = reinterpret_cast<const __m128i*>(p);
+    return V{_mm256_cvtph_ps(_mm_loadu_si128(q)), _mm256_cvtph_ps(_mm_loadu_si128(q + 1))};
+  }
+  static LF_INLINE V load_f16_part(const uint16_t* p, int n) {
+    alignas(32) uint16_t t[16] = {};
+    for (int i = 0; i < n; ++i) t[i] = p[i];
+    return load_f16(t);
   }
   LF_INLINE V to_bf16() const { return of_int(round_operands(lo_int()), round_operands(hi_int())); }
 
@@ -121,6 +131,9 @@ struct V {
   static LF_INLINE V sub_int(V a, V b) {
     return of_int(_mm256_sub_epi32(a.lo_int(), b.lo_int()), _mm256_sub_epi32(a.hi_int(), b.hi_int()));
   }
+  static LF_INLINE V max_int(V a, V b) {
+    return of_int(_mm256_max_epi32(a.lo_int(), b.lo_int()), _mm256_max_epi32(a.hi_int(), b.hi_int()));
+  }
   template <int N>
   static LF_INLINE V shift_left(V a) {
     return of_int(_mm256_slli_epi32(a.lo_int(), N), _mm256_slli_epi32(a.hi_int(), N));
@@ -161,6 +174,13 @@ struct V {
     __m128i x = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
     x = _mm_add_epi32(x, _mm_unpackhi_epi64(x, x));
     x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 1));
+    return static_cast<uint32_t>(_mm_cvtsi128_si32(x));
+  }
+  LF_INLINE uint32_t reduce_max_int() const {
+    const __m256i a = _mm256_max_epi32(lo_int(), hi_int());
+    __m128i x = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    x = _mm_max_epi32(x, _mm_unpackhi_epi64(x, x));
+    x = _mm_max_epi32(x, _mm_shuffle_epi32(x, 1));
     return static_cast<uint32_t>(_mm_cvtsi128_si32(x));
   }
 

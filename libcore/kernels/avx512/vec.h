@@ -31,8 +31,18 @@ struct V {
     return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
   static LF_INLINE V load_part(const Bf16* p, int n) { return widen(_mm256_maskz_loadu_epi16(first(n), p)); }
-  LF_INLINE void store(Bf16* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow()); }
-  LF_INLINE void store_part(Bf16* p, int n) const { _mm256_mask_storeu_epi16(p, first(n), narrow()); }
+  LF_INLINE void store(Bf16* p) const { to_bf16().store_high(p); }
+  LF_INLINE void store_part(Bf16* p, int n) const { to_bf16().store_high_part(p, n); }
+  LF_INLINE void store_high(Bf16* p) const {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), upper_halves());
+  }
+  LF_INLINE void store_high_part(Bf16* p, int n) const { _mm256_mask_storeu_epi16(p, first(n), upper_halves()); }
+  static LF_INLINE V load_f16(const uint16_t* p) {
+    return V{_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
+  static LF_INLINE V load_f16_part(const uint16_t* p, int n) {
+    return V{_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(n), p))};
+  }
   LF_INLINE V to_bf16() const {
     const __m512i u = as_int();
     const __m512i magnitude = _mm512_and_si512(u, _mm512_set1_epi32(0x7FFFFFFF));
@@ -74,6 +84,7 @@ struct V {
   static LF_INLINE V bit_or(V a, V b) { return of_int(_mm512_or_si512(a.as_int(), b.as_int())); }
   static LF_INLINE V add_int(V a, V b) { return of_int(_mm512_add_epi32(a.as_int(), b.as_int())); }
   static LF_INLINE V sub_int(V a, V b) { return of_int(_mm512_sub_epi32(a.as_int(), b.as_int())); }
+  static LF_INLINE V max_int(V a, V b) { return of_int(_mm512_max_epi32(a.as_int(), b.as_int())); }
   template <int N>
   static LF_INLINE V shift_left(V a) {
     return of_int(_mm512_slli_epi32(a.as_int(), N));
@@ -109,6 +120,13 @@ struct V {
     x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 1));
     return static_cast<uint32_t>(_mm_cvtsi128_si32(x));
   }
+  LF_INLINE uint32_t reduce_max_int() const {
+    const __m256i a = _mm256_max_epi32(_mm512_castsi512_si256(as_int()), _mm512_extracti64x4_epi64(as_int(), 1));
+    __m128i x = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    x = _mm_max_epi32(x, _mm_unpackhi_epi64(x, x));
+    x = _mm_max_epi32(x, _mm_shuffle_epi32(x, 1));
+    return static_cast<uint32_t>(_mm_cvtsi128_si32(x));
+  }
 
   LF_INLINE float reduce_add() const {
     const __m256 a = _mm256_add_ps(low_half(), high_half());
@@ -131,7 +149,7 @@ struct V {
 
  private:
   static LF_INLINE V widen(__m256i x) { return of_int(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)); }
-  LF_INLINE __m256i narrow() const { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(to_bf16().as_int(), 16)); }
+  LF_INLINE __m256i upper_halves() const { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(as_int(), 16)); }
 };
 
 struct D {

@@ -56,6 +56,18 @@ struct V {
   void store_part(Bf16* p, int n) const {
     for (int i = 0; i < n; ++i) p[i].bits = round_operand(bits(i));
   }
+  // The upper halves of the lanes as they are.
+  void store_high(Bf16* p) const { store_high_part(p, 16); }
+  void store_high_part(Bf16* p, int n) const {
+    for (int i = 0; i < n; ++i) p[i].bits = static_cast<uint16_t>(bits(i) >> 16);
+  }
+  // IEEE half precision (exact; NaN becomes quiet).
+  static V load_f16(const uint16_t* p) { return load_f16_part(p, 16); }
+  static V load_f16_part(const uint16_t* p, int n) {
+    V r = zero();
+    for (int i = 0; i < n; ++i) r.f[i] = from_f16(p[i]);
+    return r;
+  }
   // The same rounding without leaving the register: each lane becomes the fp32 image of its bf16 value.
   V to_bf16() const {
     V r;
@@ -121,6 +133,11 @@ struct V {
   static V bit_or(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x | y; }); }
   static V add_int(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x + y; }); }
   static V sub_int(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x - y; }); }
+  static V max_int(V a, V b) {  // signed
+    return map_bits(a, b, [](uint32_t x, uint32_t y) {
+      return static_cast<int32_t>(x) > static_cast<int32_t>(y) ? x : y;
+    });
+  }
   template <int N>
   static V shift_left(V a) {
     return map_bits(a, a, [](uint32_t x, uint32_t) { return x << N; });
@@ -154,6 +171,12 @@ struct V {
     for (int i = 0; i < 16; ++i) t += bits(i);
     return t;
   }
+  uint32_t reduce_max_int() const {  // signed
+    V t = *this;
+    for (int i = 1; i < 16; ++i)
+      if (static_cast<int32_t>(t.bits(i)) > static_cast<int32_t>(t.bits(0))) t.set_bits(0, t.bits(i));
+    return t.bits(0);
+  }
 
   // Lanes combined by one fixed tree: i with i + 8, then + 4, + 2, + 1.
   float reduce_add() const {
@@ -181,6 +204,20 @@ struct V {
   static uint16_t round_operand(uint32_t u) { return kernels::round_operand(u); }
 
  private:
+  static float from_f16(uint16_t h) {
+    const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
+    const uint32_t exponent = h >> 10 & 31u;
+    const uint32_t mantissa = h & 1023u;
+    if (exponent == 0) {
+      const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
+      return sign != 0 ? -magnitude : magnitude;
+    }
+    uint32_t u = sign | (exponent + 112) << 23 | mantissa << 13;
+    if (exponent == 31) u = sign | 0x7F800000u | (mantissa != 0 ? 0x00400000u : 0u) | mantissa << 13;
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+  }
   template <class F>
   static V map(V a, V b, F fn) {
     V r;

@@ -1,0 +1,8 @@
+#include "kernels/generic/quant.h"
+#include "kernels/avx512/vec.h"
+
+namespace loongforge::kernels::avx512 {
+
+extern const QuantTable kQuantTable = generic::quant_table<V>();
+
+}  // namespace loongforge::kernels::avx512

@@ -1,0 +1,285 @@
+// FP8 codecs and quantisers on any V; fp8_format.h is what they must equal.
+#pragma once
+
+#include <string.h>
+
+#include "kernels/fp8_format.h"
+#include "kernels/generic/lanes.h"
+#include "kernels/generic/tables.h"
+
+namespace loongforge::kernels::generic {
+namespace {
+
+LF_INLINE uint32_t bits_of(float x) {
+  uint32_t u;
+  memcpy(&u, &x, 4);
+  return u;
+}
+LF_INLINE float float_of(uint32_t u) {
+  float x;
+  memcpy(&x, &u, 4);
+  return x;
+}
+LF_INLINE float power_of_two(int e) {  // REQUIRES -126 <= e <= 127
+  return float_of(static_cast<uint32_t>(e + 127) << 23);
+}
+
+// Per-lane counters of one call; QuantCounts is what they add up to.
+template <class V>
+struct Counters {
+  V overflow = V::zero(), nan = V::zero(), nonzero = V::zero(), nonzero_codes = V::zero();
+  LF_INLINE void add_to(QuantCounts* counts) const {
+    if (counts == nullptr) return;
+    counts->overflow += overflow.reduce_add_int();
+    counts->nan += nan.reduce_add_int();
+    counts->zero += static_cast<int64_t>(nonzero.reduce_add_int()) - static_cast<int64_t>(nonzero_codes.reduce_add_int());
+  }
+};
+
+// Codes (one per word) of magnitude, the absolute value of x scaled. Adding `magic`, whose last place is a step of the
+// magnitude's binade, rounds to nearest even, subnormals included: the sum's low bits are the number of steps, a carry
+// into the next binade falls into place. kGuard: there may be NaN or values above the largest; else both are excluded.
+template <class V, Elem kFp8, bool kGuard>
+LF_INLINE V encode_lanes(V x, V magnitude) {
+  using F = Fp8<kFp8>;
+  constexpr uint32_t kSmallestNormal = static_cast<uint32_t>(127 + 1 - F::kBias) << 23;
+  if constexpr (kGuard) magnitude = V::min(magnitude, V::set1(F::kMax));  // NaN becomes kMax for now
+  const V binade = V::max(V::bit_and(magnitude, V::set1_bits(0x7F800000u)), V::set1_bits(kSmallestNormal));
+  const V magic = V::add_int(binade, V::set1_bits(static_cast<uint32_t>(23 - F::kMantissaBits) << 23));
+  const V steps = V::sub_int(magnitude + magic, magic);
+  const V first_code = V::template shift_right<23 - F::kMantissaBits>(V::sub_int(binade, V::set1_bits(kSmallestNormal)));
+  const V sign = V::bit_and(V::template shift_right<24>(x), V::set1_bits(0x80u));
+  const V codes = V::bit_or(V::add_int(first_code, steps), sign);
+  if constexpr (!kGuard) return codes;
+  return V::select_nan(x, V::set1_bits(0x7Fu), codes);
+}
+
+template <class V, Elem kFp8>
+LF_INLINE V decode_lanes(V codes) {
+  using F = Fp8<kFp8>;
+  constexpr uint32_t kShift = 23 - F::kMantissaBits;
+  const V sign = V::bit_and(V::template shift_left<24>(codes), V::set1_bits(0x80000000u));
+  const V magnitude = V::template shift_left<kShift>(V::bit_and(codes, V::set1_bits(0x7Fu)));
+  const V normal = V::add_int(magnitude, V::set1_bits(static_cast<uint32_t>(127 - F::kBias) << 23));
+  const float base = power_of_two(-F::kBias);  // a subnormal m came out as base * (1 + m / 2^bits)
+  const V subnormal = normal - V::set1(base);
+  V r = V::select_lt(normal, V::set1(base + base), subnormal + subnormal, normal);
+  const V special = V::select_lt(normal, V::set1(F::kNanFrom), V::set1_bits(0x7F800000u), V::set1_bits(0x7FC00000u));
+  r = V::select_lt(normal, V::set1(F::kInfinityFrom), r, special);
+  return V::bit_or(r, sign);
+}
+
+// n codes of x * scale. scale: 2^-e.
+template <class V, Elem kFp8, bool kGuard, class X>
+LF_INLINE void encode_run(const X* x, int64_t n, float scale, uint8_t* codes, Counters<V>* counters) {
+  using F = Fp8<kFp8>;
+  const V factor = V::set1(scale);
+  Counters<V> c = *counters;
+  for_lanes(n, [&](int64_t j, auto lanes) {
+    const V v = load<V>(x + j, lanes);
+    const V absolute = V::abs(v);
+    const V magnitude = absolute * factor;
+    store_bytes(encode_lanes<V, kFp8, kGuard>(v, magnitude), codes + j, lanes);
+    c.nonzero = V::count_lt(c.nonzero, V::zero(), absolute);
+    c.nonzero_codes = V::count_lt(c.nonzero_codes, V::set1(F::kZeroUpTo), magnitude);
+    if constexpr (kGuard) {
+      c.overflow = V::count_lt(c.overflow, V::set1(F::kOverflowAbove), magnitude);
+      c.nan = V::count_nan(c.nan, v);
+    }
+  });
+  *counters = c;
+}
+
+// Largest magnitude as bits, taken as integers so that a NaN anywhere makes it exceed infinity's.
+template <class V, class X>
+LF_INLINE V max_magnitude(V m, const X* x, int64_t n) {
+  for_lanes(n, [&](int64_t j, auto lanes) { m = V::max_int(m, V::abs(load<V>(x + j, lanes))); });
+  return m;
+}
+
+// The same without NaN.
+template <class V, class X>
+LF_INLINE V max_number(V m, const X* x, int64_t n) {
+  for_lanes(n, [&](int64_t j, auto lanes) { m = V::max(V::abs(load<V>(x + j, lanes)), m); });
+  return m;
+}
+
+struct BlockScale {
+  int exponent;
+  bool guard;  // encode with encode_run's kGuard
+};
+
+// amax: the block's largest magnitude (infinity allowed), NaN left out.
+template <Elem kFp8>
+LF_INLINE BlockScale block_scale(float amax, bool has_nan, float factor) {
+  using F = Fp8<kFp8>;
+  constexpr float kLargestFloat = 0x1.fffffep+127f;
+  if (amax == 0.0f) return {0, has_nan};
+  float wanted = amax * factor;
+  if (!(wanted < kLargestFloat)) wanted = kLargestFloat;
+  // kMax is 1.75 * 2^k for both formats: the exponent goes up one where the mantissa exceeds 1.75.
+  constexpr uint32_t kUp = 0x007FFFFFu - 0x00600000u;
+  const int binade = static_cast<int>((bits_of(wanted) + kUp) >> 23) - 127;
+  const int of_max = static_cast<int>(bits_of(F::kMax) >> 23) - 127;
+  int e = binade - of_max;
+  if (e < kMinScaleExp) e = kMinScaleExp;
+  return {e, has_nan || amax * power_of_two(-e) > F::kMax};
+}
+
+template <class V, Elem kFp8, class X>
+LF_INLINE void encode_block_row(const BlockScale& s, const X* x, int64_t n, uint8_t* codes, Counters<V>* counters) {
+  const float scale = power_of_two(-s.exponent);
+  if (s.guard) {
+    encode_run<V, kFp8, true>(x, n, scale, codes, counters);
+  } else {
+    encode_run<V, kFp8, false>(x, n, scale, codes, counters);
+  }
+}
+
+template <class V, Elem kFp8, class X>
+void quantize_rows_of(const Mat& x, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes, int8_t* exps,
+                      int64_t ld_exps, QuantCounts* counts, int64_t r0, int64_t r1) {
+  Counters<V> counters;
+  for (int64_t r = r0; r < r1; ++r) {
+    const X* row = row_of<X>(x, r);
+    for (int64_t c = 0; c < cols; c += kFeatureBlock) {
+      const int64_t n = cols - c < kFeatureBlock ? cols - c : kFeatureBlock;
+      uint32_t amax = max_magnitude<V>(V::zero(), row + c, n).reduce_max_int();
+      const bool has_nan = amax > 0x7F800000u;
+      if (has_nan) amax = bits_of(max_number<V>(V::zero(), row + c, n).reduce_max());
+      const BlockScale s = block_scale<kFp8>(float_of(amax), has_nan, factor);
+      exps[r * ld_exps + c / kFeatureBlock] = static_cast<int8_t>(s.exponent);
+      encode_block_row<V, kFp8>(s, row + c, n, codes + r * ld_codes + c, &counters);
+    }
+  }
+  counters.add_to(counts);
+}
+
+template <class V, Elem kFp8, class X>
+void quantize_weight_of(const Mat& x, int64_t rows, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes,
+                        int8_t* exps, QuantCounts* counts, int64_t r0, int64_t r1) {
+  const int64_t blocks = (cols + kWeightBlock - 1) / kWeightBlock;
+  if (r1 > rows) r1 = rows;
+  Counters<V> counters;
+  for (int64_t r = r0; r < r1; r += kWeightBlock) {
+    const int64_t end = r1 - r < kWeightBlock ? r1 : r + kWeightBlock;
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t c = b * kWeightBlock;
+      const int64_t n = cols - c < kWeightBlock ? cols - c : kWeightBlock;
+      V m = V::zero();
+      for (int64_t i = r; i < end; ++i) m = max_magnitude<V>(m, row_of<X>(x, i) + c, n);
+      uint32_t amax = m.reduce_max_int();
+      const bool has_nan = amax > 0x7F800000u;
+      if (has_nan) {
+        m = V::zero();
+        for (int64_t i = r; i < end; ++i) m = max_number<V>(m, row_of<X>(x, i) + c, n);
+        amax = bits_of(m.reduce_max());
+      }
+      const BlockScale s = block_scale<kFp8>(float_of(amax), has_nan, factor);
+      exps[r / kWeightBlock * blocks + b] = static_cast<int8_t>(s.exponent);
+      for (int64_t i = r; i < end; ++i)
+        encode_block_row<V, kFp8>(s, row_of<X>(x, i) + c, n, codes + i * ld_codes + c, &counters);
+    }
+  }
+  counters.add_to(counts);
+}
+
+template <class V>
+void quant_encode(Elem fp8, const float* x, int64_t n, uint8_t* codes, QuantCounts* counts) noexcept {
+  Counters<V> counters;
+  if (fp8 == Elem::kE5M2) {
+    encode_run<V, Elem::kE5M2, true>(x, n, 1.0f, codes, &counters);
+  } else {
+    encode_run<V, Elem::kE4M3, true>(x, n, 1.0f, codes, &counters);
+  }
+  counters.add_to(counts);
+}
+
+template <class V>
+void quant_decode(Elem fp8, const uint8_t* codes, int64_t n, float* x) noexcept {
+  if (fp8 == Elem::kE5M2) {
+    for_lanes(n, [&](int64_t j, auto lanes) {
+      store(decode_lanes<V, Elem::kE5M2>(load_bytes<V>(codes + j, lanes)), x + j, lanes);
+    });
+  } else {
+    for_lanes(n, [&](int64_t j, auto lanes) {
+      store(decode_lanes<V, Elem::kE4M3>(load_bytes<V>(codes + j, lanes)), x + j, lanes);
+    });
+  }
+}
+
+template <class V>
+void quant_rows(Elem fp8, Mat x, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes, int8_t* exps,
+                int64_t ld_exps, QuantCounts* counts, int64_t r0, int64_t r1) noexcept {
+  with_elem(x.elem, [&]<class X>(Type<X>) {
+    if (fp8 == Elem::kE5M2) {
+      quantize_rows_of<V, Elem::kE5M2, X>(x, cols, factor, codes, ld_codes, exps, ld_exps, counts, r0, r1);
+    } else {
+      quantize_rows_of<V, Elem::kE4M3, X>(x, cols, factor, codes, ld_codes, exps, ld_exps, counts, r0, r1);
+    }
+  });
+}
+
+template <class V>
+void quant_weight(Elem fp8, Mat x, int64_t rows, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes,
+                  int8_t* exps, QuantCounts* counts, int64_t r0, int64_t r1) noexcept {
+  with_elem(x.elem, [&]<class X>(Type<X>) {
+    if (fp8 == Elem::kE5M2) {
+      quantize_weight_of<V, Elem::kE5M2, X>(x, rows, cols, factor, codes, ld_codes, exps, counts, r0, r1);
+    } else {
+      quantize_weight_of<V, Elem::kE4M3, X>(x, rows, cols, factor, codes, ld_codes, exps, counts, r0, r1);
+    }
+  });
+}
+
+// Round to nearest even, subnormals kept: the upper half of each lane is the bf16 value.
+template <class V>
+LF_INLINE V round_to_bf16(V x) {
+  const V odd = V::bit_and(V::template shift_right<16>(x), V::set1_bits(1u));
+  const V rounded = V::add_int(V::add_int(x, V::set1_bits(0x7FFFu)), odd);
+  return V::select_nan(x, V::bit_or(x, V::set1_bits(0x00400000u)), rounded);
+}
+
+template <class V>
+LF_INLINE void store_high(V v, Bf16* p, Full) {
+  v.store_high(p);
+}
+template <class V>
+LF_INLINE void store_high(V v, Bf16* p, Part part) {
+  v.store_high_part(p, part.n);
+}
+
+template <class V>
+void quant_cast(const void* src, Elem from, void* dst, Elem to, int64_t n, bool as_operand) noexcept {
+  if (from == to && !(to == Elem::kBf16 && as_operand)) {
+    memmove(dst, src, static_cast<size_t>(n) * static_cast<size_t>(elem_bytes(from)));
+    return;
+  }
+  with_elem(from, [&]<class X>(Type<X>) {
+    const X* x = static_cast<const X*>(src);
+    if (to == Elem::kF32) {
+      for_lanes(n, [&](int64_t j, auto lanes) { store(load<V>(x + j, lanes), static_cast<float*>(dst) + j, lanes); });
+    } else if (as_operand) {
+      for_lanes(n, [&](int64_t j, auto lanes) { store(load<V>(x + j, lanes), static_cast<Bf16*>(dst) + j, lanes); });
+    } else {
+      for_lanes(n, [&](int64_t j, auto lanes) {
+        store_high(round_to_bf16(load<V>(x + j, lanes)), static_cast<Bf16*>(dst) + j, lanes);
+      });
+    }
+  });
+}
+
+template <class V>
+void quant_f16_to_f32(const uint16_t* src, float* dst, int64_t n) noexcept {
+  int64_t j = 0;
+  for (; j + 16 <= n; j += 16) V::load_f16(src + j).store(dst + j);
+  if (j < n) V::load_f16_part(src + j, static_cast<int>(n - j)).store_part(dst + j, static_cast<int>(n - j));
+}
+
+template <class V>
+constexpr QuantTable quant_table() {
+  return {quant_encode<V>, quant_decode<V>, quant_rows<V>, quant_weight<V>, quant_cast<V>, quant_f16_to_f32<V>};
+}
+
+}  // namespace
+}  // namespace loongforge::kernels::generic

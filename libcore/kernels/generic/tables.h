@@ -1,0 +1,44 @@
+// The function tables that each ISA fills, one per family; the functions are those of quant.h, rows.h and optim.h.
+#pragma once
+
+#include "kernels/optim.h"
+#include "kernels/quant.h"
+#include "kernels/rows.h"
+
+namespace loongforge::kernels {
+
+struct QuantTable {
+  decltype(&fp8_encode) encode;
+  decltype(&fp8_decode) decode;
+  decltype(&quantize_rows) rows;
+  decltype(&quantize_weight) weight;
+  decltype(&cast) cast_elems;
+  decltype(&cast_f16_to_f32) f16_to_f32;
+};
+
+struct RowsTable {
+  decltype(&rms_norm_forward) norm_forward;
+  decltype(&rms_norm_backward) norm_backward;
+  decltype(&sum_blocks) sum;
+  decltype(&swiglu_forward) gate_forward;
+  decltype(&swiglu_backward) gate_backward;
+  decltype(&rope) rotate;
+  decltype(&add) sum_two;
+  decltype(&apply_mask) mask;
+};
+
+struct LossTable {
+  decltype(&softmax_xent) xent;
+  decltype(&argmax) largest;
+};
+
+struct OptimTable {
+  decltype(&adamw) step;
+  decltype(&accumulate) add_to;
+  decltype(&scale) times;
+  decltype(&sum_squares) squares;
+  decltype(&sum) total;
+  decltype(&all_finite) finite;
+};
+
+}  // namespace loongforge::kernels
