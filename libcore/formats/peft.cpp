@@ -1,0 +1,142 @@
+#include "formats/peft.h"
+
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "support/printable.h"
+#include "tensor/convert.h"
+
+namespace loongforge::formats {
+
+using support::printable;
+
+namespace {
+
+constexpr std::string_view kPrefix = "base_model.model.";
+constexpr std::string_view kSuffixA = ".lora_A.weight", kSuffixB = ".lora_B.weight";
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+// What a tensor that is no plain A or B belongs to.
+[[noreturn]] void refuse_tensor(const StoredTensor& tensor) {
+  const std::string& name = tensor.name;
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  std::string what = "is no LoRA tensor that this program knows";
+  if (has("lora_magnitude_vector")) what = "belongs to DoRA, which is not supported";
+  if (has("lora_embedding_")) what = "adapts an embedding, which is not supported";
+  if (ends_with(name, "lora_B.bias"))
+    what = "is a bias of lora_B (lora_bias), which is not supported";
+  if (has("lora_A.") || has("lora_B.")) {
+    if (!ends_with(name, ".bias"))
+      what = "carries an adapter's name or is otherwise no base_model.model.<module>.lora_A.weight";
+  } else if (!has("lora_")) {
+    what = "is a whole weight (modules_to_save), which is not supported";
+  }
+  throw_bad_data(tensor.where(), what);
+}
+
+std::string shape_text(const StoredTensor& tensor) {
+  std::string text = "[";
+  for (size_t i = 0; i < tensor.shape.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(tensor.shape[i]);
+  return text + "]";
+}
+
+void check_matrix(const TensorSource& source, const StoredTensor& tensor) {
+  if (tensor.shape.size() != 2 || tensor.elements() == 0) {
+    throw_bad_data(tensor.where(), "has shape " + shape_text(tensor) + ", not a matrix");
+  }
+  if (!source.readable_f32(tensor))
+    throw_bad_data(tensor.where(), "has type " + tensor.type + ", not F32, BF16 or F16");
+}
+
+void complete_module(const PeftConfig& config, PeftModule& module) {
+  const StoredTensor *a = module.a, *b = module.b;
+  if (a == nullptr || b == nullptr) {
+    throw_bad_data((a != nullptr ? a : b)->where(),
+                   std::string("has no ") + (a != nullptr ? "lora_B" : "lora_A") + " beside it");
+  }
+  module.r = a->shape[0];
+  module.in = a->shape[1];
+  module.out = b->shape[0];
+  if (b->shape[1] != module.r) {
+    throw_bad_data(b->where(), "has shape " + shape_text(*b) + ", which does not fit lora_A's " +
+                                   shape_text(*a));
+  }
+  const int64_t rank = config.rank_of(module.module);
+  if (module.r != rank) {
+    throw_bad_data(a->where(), "has rank " + std::to_string(module.r) +
+                                   ", but adapter_config.json says " + std::to_string(rank));
+  }
+  module.scaling = config.scaling_of(module.module);
+}
+
+}  // namespace
+
+PeftAdapter::PeftAdapter(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) throw_no_input(folder.string(), "is no folder");
+  const std::string config_path = (folder / "adapter_config.json").string();
+  config_ = parse_peft_config(support::read_json(config_path), config_path);
+  const fs::path weights = folder / "adapter_model.safetensors";
+  if (!fs::exists(weights) && fs::exists(folder / "adapter_model.bin")) {
+    throw_bad_data((folder / "adapter_model.bin").string(), "torch files cannot be read",
+                   "save the adapter with safe_serialization=True");
+  }
+  file_ = std::make_unique<SafetensorsFile>(weights);
+  std::map<std::string, PeftModule> modules;
+  for (const StoredTensor& tensor : file_->tensors()) {
+    std::string_view name = tensor.name;
+    const bool is_a = ends_with(name, kSuffixA), is_b = ends_with(name, kSuffixB);
+    if ((!is_a && !is_b) || name.substr(0, kPrefix.size()) != kPrefix ||
+        name.size() <= kPrefix.size() + kSuffixA.size()) {
+      refuse_tensor(tensor);
+    }
+    check_matrix(*file_, tensor);
+    const std::string module(
+        name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffixA.size()));
+    (is_a ? modules[module].a : modules[module].b) = &tensor;
+  }
+  if (modules.empty()) throw_bad_data(weights.string(), "holds no adapter tensors");
+  for (auto& [name, module] : modules) {
+    module.module = name;
+    complete_module(config_, module);
+    modules_.push_back(std::move(module));
+  }
+}
+
+void write_peft(const std::filesystem::path& folder, const PeftConfig& config,
+                std::span<const PeftWeights> modules, tensor::DType dtype) {
+  if (!tensor::converts_from_f32(dtype)) {
+    throw_usage("adapters cannot be written as " + std::string(tensor::dtype_name(dtype)),
+                "F32, BF16 and F16 can");
+  }
+  const auto name_of = [](const PeftWeights& module, std::string_view suffix) {
+    return std::string(kPrefix) + module.module + std::string(suffix);
+  };
+  std::vector<NewTensor> tensors;
+  for (const PeftWeights& module : modules) {
+    tensors.push_back({name_of(module, kSuffixA), dtype, {module.r, module.in}});
+    tensors.push_back({name_of(module, kSuffixB), dtype, {module.out, module.r}});
+  }
+  SafetensorsWriter writer(folder / "adapter_model.safetensors", std::move(tensors));
+  std::vector<uint8_t> bytes;
+  const auto write = [&](const std::string& name, const float* values, int64_t count) {
+    bytes.resize(static_cast<size_t>(count) * tensor::dtype_bytes(dtype));
+    tensor::from_f32(dtype, values, static_cast<size_t>(count), bytes.data());
+    writer.write(name, bytes);
+  };
+  for (const PeftWeights& module : modules) {
+    write(name_of(module, kSuffixA), module.a, module.r * module.in);
+    write(name_of(module, kSuffixB), module.b, module.out * module.r);
+  }
+  writer.finish();
+  write_text_atomic(folder / "adapter_config.json", peft_config_json(config).dump(2, true));
+}
+
+}  // namespace loongforge::formats
