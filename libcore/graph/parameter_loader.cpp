@@ -99,16 +99,23 @@ void ParameterLoader::declare_adapters(const std::string& input) {
   for (const ir::Node& node : reader_.model().graph.nodes) {
     if (node.op != "linear" || node.block < 0 || node.inputs.at(0) != input) continue;
     const std::string path = module_path(node.params.at("weight"));
+    LoraModule module{lora.rank, static_cast<float>(lora.rslora ? lora.alpha / std::sqrt(static_cast<double>(lora.rank))
+                                                                : lora.alpha / static_cast<double>(lora.rank))};
     const auto& targets = lora.targets;
-    if (!targets.empty() && std::find(targets.begin(), targets.end(), module_leaf(path)) == targets.end()) continue;
+    if (!lora.modules.empty()) {
+      auto listed = lora.modules.find(path);
+      if (listed == lora.modules.end()) continue;
+      module = listed->second;
+    } else if (!targets.empty() && std::find(targets.begin(), targets.end(), module_leaf(path)) == targets.end()) {
+      continue;
+    }
     const ir::TensorEntry& w = reader_.model().stored_tensor(node.params.at("weight"));
     Adapter& a = params_->adapters_[path];
     a.node = path;
-    a.rank = lora.rank;
+    a.rank = module.rank;
     a.n = w.rows();
     a.k = w.cols();
-    a.scale = static_cast<float>(lora.rslora ? lora.alpha / std::sqrt(static_cast<double>(lora.rank))
-                                             : lora.alpha / static_cast<double>(lora.rank));
+    a.scale = module.scale;
     a.dropout = static_cast<float>(lora.dropout);
     a.mask_stream = static_cast<uint32_t>(adapted_inputs_.size());
     group.emplace_back(&a, node.block);

@@ -23,6 +23,10 @@ namespace loongforge::graph {
 
 enum class LinearFormat : uint8_t { kE4M3, kBf16, kF32 };  // --fp8_precision
 
+struct LoraModule {
+  int64_t rank = 0;
+  float scale = 0;
+};
 struct LoraOptions {
   int64_t rank = 8;
   double alpha = 16;
@@ -30,6 +34,8 @@ struct LoraOptions {
   bool rslora = false;
   uint64_t seed = 42;                // of the initial A
   std::vector<std::string> targets;  // last components of node names ("q_proj"); empty: every linear but the head
+  // Not empty: exactly these modules (of an adapter that was read), whatever stands above but dropout and seed.
+  std::map<std::string, LoraModule> modules;
 };
 
 struct ParameterOptions {
@@ -89,12 +95,13 @@ class LF_API Parameters {
   const float* vector(const std::string& name) const;
   int vector_trainable(const std::string& name) const;         // -1: not trained
   Adapter* adapter(const std::string& node);                   // null: none
-  std::map<std::string, Adapter>& adapters() { return adapters_; }
+  const std::map<std::string, Adapter>& adapters() const { return adapters_; }
 
   const std::vector<Trainable>& trainables() const { return trainables_; }
   int64_t trainable_floats() const { return trainable_floats_; }  // length of masters() and of a gradient buffer
   float* masters() { return masters_.as<float>(); }
   const float* masters() const { return masters_.as<float>(); }
+  const float* master(int trainable) const { return masters() + trainables_[static_cast<size_t>(trainable)].offset; }
   float* master(int trainable) { return masters() + trainables_[static_cast<size_t>(trainable)].offset; }
   // After masters changed: makes codes, packed weights and scaled adapters anew. Counts saturated weights.
   void refresh(ThreadPool& pool, kernels::QuantCounts* counts);

@@ -1,6 +1,7 @@
 #include "train/engine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "kernels/optim.h"
@@ -16,8 +17,10 @@ Engine::Buffer Engine::take() {
     free_.pop_back();
     return buffer;
   }
-  return std::make_unique<AlignedBuffer>(static_cast<size_t>(params_.trainable_floats()) * sizeof(float),
-                                         Pages::kTransparent);
+  auto buffer = std::make_unique<AlignedBuffer>(static_cast<size_t>(params_.trainable_floats()) * sizeof(float),
+                                                Pages::kTransparent);
+  std::memset(buffer->data(), 0, buffer->size());  // the gaps between arrays are summed as well
+  return buffer;
 }
 
 void Engine::give(Buffer buffer) { free_.push_back(std::move(buffer)); }
