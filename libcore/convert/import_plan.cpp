@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "convert/roles.h"
 #include "convert/token_ids.h"
 #include "ir/layout.h"
 #include "kernels/types.h"
@@ -72,23 +73,6 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
   plan->report.pad_token_id = ids.pad;
   plan->report.has_tokenizer = tokenizer.has_value();
   for (std::string& warning : ids.warnings) plan->report.warnings.push_back(std::move(warning));
-}
-
-std::unordered_map<std::string, quant::TensorRole> tensor_roles(const ir::Graph& graph) {
-  std::unordered_map<std::string, quant::TensorRole> roles;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    const ir::Node& node = graph.nodes[i];
-    const bool head = i + 1 == graph.nodes.size();
-    for (const auto& [param, name] : node.params) {
-      quant::TensorRole role = quant::TensorRole::kOther;
-      if (node.op == "embedding") role = quant::TensorRole::kEmbedding;
-      if (node.op == "rms_norm") role = quant::TensorRole::kNorm;
-      if (node.op == "linear") role = head ? quant::TensorRole::kHead : quant::TensorRole::kLinear;
-      if (param == "bias") role = quant::TensorRole::kBias;
-      roles.emplace(name, role);  // the first use counts: a tied head's tensor is the embedding's
-    }
-  }
-  return roles;
 }
 
 DType source_dtype(const formats::StoredTensor& stored) {

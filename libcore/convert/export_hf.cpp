@@ -1,0 +1,252 @@
+#include "convert/export_hf.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "convert/export_rows.h"
+#include "convert/merge.h"
+#include "convert/paths.h"
+#include "convert/roles.h"
+#include "convert/stripes.h"
+#include "data/tokenizer.h"
+#include "formats/peft.h"
+#include "formats/sharded.h"
+#include "ir/layout.h"
+#include "ir/reader.h"
+#include "models/registry.h"
+#include "quant/loongamp.h"
+
+namespace loongforge::convert {
+namespace {
+
+using support::Json;
+using tensor::DType;
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMarkers[] = {"config.json", "model.safetensors", "model.safetensors.index.json"};
+constexpr std::string_view kWeightSuffix = ".weight";
+constexpr std::string_view kScaleSuffix = "_scale_inv";
+constexpr uint64_t kSpareBytes = 64 << 20;  // headers, tokenizer files
+// A code of E4M3-LA is the OCP code of the same bits times 2^-5.
+constexpr float kOcpScale = 0x1p-5f;
+
+struct PlannedExport {
+  std::string name;                             // in the checkpoint
+  const ir::TensorEntry* entry = nullptr;       // stored
+  DType dtype{};                                // in the checkpoint; E4M3LA stands for F8_E4M3 with a scale tensor
+  const formats::PeftModule* module = nullptr;  // merged into it
+};
+
+class HfExport {
+ public:
+  HfExport(const ExportOptions& options, const ProgressCallback& progress)
+      : options_(options),
+        progress_(progress),
+        reader_(folder_with(options.input_path, ir::kModelFile, "LoongIR model")),
+        model_(reader_.model()),
+        pool_(std::max(1, options.threads)),
+        converter_(pool_) {}
+
+  ExportReport run() {
+    report_.format = "hf";
+    report_.dtype = options_.dtype.empty() ? "bf16" : options_.dtype;
+    report_.family = model_.family;
+    if (!options_.adapter.empty()) adapter_.emplace(folder_with(options_.adapter, "adapter_config.json", "PEFT adapter"));
+    plan_tensors();
+    plan_merge();
+    plan_files();
+    std::vector<formats::NewTensor> tensors = new_tensors();
+    for (const formats::NewTensor& tensor : tensors) report_.bytes += tensor.bytes();
+    report_.tensors = static_cast<int64_t>(tensors.size());
+    if (options_.dry_run) return std::move(report_);
+    guard_space(options_.output_path, report_.bytes + kSpareBytes);
+    write(std::move(tensors));
+    return std::move(report_);
+  }
+
+ private:
+  const models::Family& family() const {
+    const models::Family* found = models::find_by_name(model_.family);
+    if (found == nullptr) {
+      throw_bad_data((reader_.folder() / ir::kModelFile).string(), "the family \"" + model_.family + "\" is not supported",
+                     "known model types: " + models::known_model_types());
+    }
+    return *found;
+  }
+
+  void plan_tensors() {
+    const models::Family& f = family();
+    const auto roles = tensor_roles(model_.graph);
+    const quant::AmpPolicy policy = quant::AmpPolicy::standard(report_.dtype, false);
+    for (const models::ExportTensor& each : f.to_hugging_face != nullptr ? f.to_hugging_face(model_) : models::same_names(model_)) {
+      PlannedExport planned;
+      planned.name = each.name;
+      planned.entry = &model_.stored_tensor(each.loongir);
+      const auto role = roles.find(planned.entry->name);
+      quant::TensorFacts facts;
+      facts.name = each.name;
+      facts.role = role == roles.end() ? quant::TensorRole::kOther : role->second;
+      facts.elements = planned.entry->rows() * planned.entry->cols();
+      facts.rank = static_cast<int64_t>(planned.entry->shape.size());
+      facts.source = planned.entry->dtype;
+      const quant::Decision decision = policy.decide(facts);
+      const bool weight = facts.role == quant::TensorRole::kLinear || facts.role == quant::TensorRole::kHead;
+      if (report_.dtype == "fp32") {
+        planned.dtype = DType::kF32;
+      } else if (report_.dtype == "fp8" && decision.storage == quant::Storage::kFp8 && each.name.ends_with(kWeightSuffix)) {
+        planned.dtype = DType::kE4M3LA;
+      } else {
+        planned.dtype = DType::kBF16;
+        if (report_.dtype == "fp8" && weight) report_.kept.push_back({each.name, "BF16", decision.reason});
+      }
+      exports_.push_back(std::move(planned));
+    }
+  }
+
+  void plan_merge() {
+    if (!adapter_) return;
+    for (const formats::PeftModule& module : adapter_->modules()) {
+      const std::string name = module.module + std::string(kWeightSuffix);
+      const auto found = std::find_if(exports_.begin(), exports_.end(), [&name](const auto& each) { return each.name == name; });
+      const std::string where = module.a->where();
+      const ir::TensorEntry* named = model_.find_tensor(name);
+      if (named != nullptr && !named->alias_of.empty()) {
+        throw_bad_data(where, "adapts " + module.module + ", which is tied to " + named->alias_of + ": it cannot be merged alone",
+                       "export it with --export peft");
+      }
+      if (found == exports_.end()) throw_bad_data(where, "adapts " + module.module + ", which the model does not have");
+      if (found->entry->shape != std::vector<int64_t>{module.out, module.in}) {
+        throw_bad_data(where, "adapts " + module.module + " with other dimensions than the model has");
+      }
+      found->module = &module;
+      ++report_.merged;
+    }
+  }
+
+  // What goes along with the weights: tokenizer files, generation_config.json.
+  void plan_files() {
+    const std::string folder = reader_.folder().string();
+    if (data::Tokenizer::present(folder)) {
+      files_ = data::tokenizer_files(folder);
+    } else {
+      report_.warnings.push_back(folder + " has no tokenizer, so the export has none");
+    }
+    const fs::path generation = reader_.folder() / "generation_config.json";
+    const bool listed = std::any_of(files_.begin(), files_.end(), [](const auto& f) { return f.name == "generation_config.json"; });
+    if (!listed && fs::exists(generation)) files_.push_back({"generation_config.json", read_text(generation)});
+  }
+
+  static std::string scale_name(const std::string& name) { return name + std::string(kScaleSuffix); }
+
+  std::vector<formats::NewTensor> new_tensors() const {
+    std::vector<formats::NewTensor> out;
+    for (const PlannedExport& each : exports_) {
+      const bool fp8 = each.dtype == DType::kE4M3LA;
+      out.push_back({each.name, fp8 ? DType::kF8E4M3 : each.dtype, each.entry->shape});
+      if (!fp8) continue;
+      const int64_t block = kernels::kWeightBlock;
+      out.push_back({scale_name(each.name), DType::kF32, {ir::ceil_div(each.entry->rows(), block), ir::ceil_div(each.entry->cols(), block)}});
+    }
+    return out;
+  }
+
+  // The source's config.json with the element type of this checkpoint.
+  std::string config_text() const {
+    Json config = model_.config;
+    const bool v5 = config.contains("dtype") && !config.contains("torch_dtype");
+    config.set(v5 ? "dtype" : "torch_dtype", report_.dtype == "fp32" ? "float32" : "bfloat16");
+    config.erase("quantization_config");
+    if (report_.dtype == "fp8") {
+      Json quantization = Json::object(), block = Json::array(), kept = Json::array();
+      block.push_back(int64_t{kernels::kWeightBlock});
+      block.push_back(int64_t{kernels::kWeightBlock});
+      // Tied or not, transformers leaves the head alone; naming it serves other readers.
+      bool has_head = false;
+      for (const KeptTensor& each : report_.kept) {
+        const std::string module = each.tensor.substr(0, each.tensor.size() - kWeightSuffix.size());
+        has_head = has_head || module == "lm_head";
+        kept.push_back(module);
+      }
+      if (!has_head) kept.push_back("lm_head");
+      quantization.set("activation_scheme", "dynamic");
+      quantization.set("fmt", "e4m3");
+      quantization.set("modules_to_not_convert", std::move(kept));
+      quantization.set("quant_method", "fp8");
+      quantization.set("weight_block_size", std::move(block));
+      config.set("quantization_config", std::move(quantization));
+    }
+    return config.dump(2) + "\n";
+  }
+
+  void write(std::vector<formats::NewTensor> tensors) {
+    FolderWriter folder(options_.output_path, options_.overwrite);
+    formats::ShardedWriter writer(folder.temporary(), std::move(tensors), options_.max_shard_bytes);
+    for (const PlannedExport& each : exports_) write_tensor(&writer, each);
+    writer.finish();
+    report_.weight_files = static_cast<int64_t>(writer.shards());
+    write_text_atomic(folder.temporary() / "config.json", config_text());
+    for (const data::TokenizerFile& file : files_) write_text_atomic(folder.temporary() / file.name, file.content);
+    folder.commit();
+    for (const fs::directory_entry& entry : fs::directory_iterator(options_.output_path)) {
+      report_.files.push_back(entry.path().filename().string());
+    }
+    std::sort(report_.files.begin(), report_.files.end());
+  }
+
+  void write_tensor(formats::ShardedWriter* writer, const PlannedExport& each) {
+    std::optional<LoraDelta> delta;
+    if (each.module != nullptr) delta.emplace(*adapter_, *each.module);
+    const RowSource rows = rows_of(reader_, *each.entry, delta ? &*delta : nullptr);
+    // Codes of ours go out as they are; a foreign block size is made anew from the exact values.
+    RowSource source = rows;
+    const bool own_blocks = each.entry->block_rows == kernels::kWeightBlock && each.entry->block_cols == kernels::kWeightBlock;
+    if (source.stored == DType::kE4M3LA && !own_blocks) source.stored.reset();
+    const bool as_is = each.dtype == DType::kE4M3LA && source.stored == DType::kE4M3LA;
+    Converted converted = converter_.run(
+        source, each.dtype, [&](std::span<const uint8_t> bytes, int64_t) {
+          writer->write(each.name, bytes);
+          done_ += bytes.size();
+        },
+        [&](int64_t) {
+          if (progress_) progress_({std::min(done_, report_.bytes), report_.bytes, each.name});
+        });
+    if (each.dtype != DType::kE4M3LA) return;
+    if (as_is) converted.scales = reader_.read_f32(each.entry->scale);
+    for (float& scale : converted.scales) scale *= kOcpScale;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(converted.scales.data());
+    writer->write(scale_name(each.name), {bytes, converted.scales.size() * sizeof(float)});
+    done_ += converted.scales.size() * sizeof(float);
+  }
+
+  const ExportOptions& options_;
+  const ProgressCallback& progress_;
+  ir::Reader reader_;
+  const ir::Model& model_;
+  ThreadPool pool_;
+  StripeConverter converter_;
+  std::optional<formats::PeftAdapter> adapter_;
+  std::vector<PlannedExport> exports_;
+  std::vector<data::TokenizerFile> files_;
+  ExportReport report_;
+  uint64_t done_ = 0;
+};
+
+}  // namespace
+
+ExportReport export_hugging_face(const ExportOptions& options, const ProgressCallback& progress) {
+  if (!options.dtype.empty() && options.dtype != "bf16" && options.dtype != "fp8" && options.dtype != "fp32") {
+    throw_usage("--dtype " + options.dtype + " is unknown", "use bf16, fp8 or fp32");
+  }
+  if (options.merge && options.adapter.empty()) throw_usage("--merge needs --adapter");
+  if (!options.merge && !options.adapter.empty()) {
+    throw_usage("--adapter needs --merge to go into a Hugging Face model", "or --export peft for the adapter alone");
+  }
+  if (options.max_shard_bytes == 0) throw_usage("--max-shard-size must not be 0");
+  const fs::path inputs[] = {options.input_path, options.adapter};
+  guard_output(options.output_path, inputs, options.overwrite, kMarkers);
+  return HfExport(options, progress).run();
+}
+
+}  // namespace loongforge::convert

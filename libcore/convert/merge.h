@@ -1,0 +1,24 @@
+// W' = W + scaling * B A, in fp32, for the rows of one stripe at a time.
+// Thread-safety: const members may be called from several threads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "formats/peft.h"
+
+namespace loongforge::convert {
+
+class LoraDelta {
+ public:
+  LoraDelta(const formats::PeftAdapter& adapter, const formats::PeftModule& module);
+  // rows: rows [r0, r1) of W, dense.
+  void add(int64_t r0, int64_t r1, float* rows) const;
+
+ private:
+  std::vector<float> a_, b_;  // [r, in], [out, r]
+  int64_t r_, in_;
+  float scaling_;
+};
+
+}  // namespace loongforge::convert
