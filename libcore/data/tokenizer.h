@@ -18,6 +18,8 @@
 
 namespace loongforge::data {
 
+struct TokenizerConfig;
+
 inline constexpr int32_t kIdScale = 2;  // LoongIR id = Hugging Face id x 2
 
 struct Encoding {
@@ -82,6 +84,8 @@ class LF_API Tokenizer {
 
  private:
   explicit Tokenizer(std::unique_ptr<Impl> impl);
+  static Tokenizer from_parts(const support::Json& tokenizer, const TokenizerConfig& config,
+                              const support::Json& generation, const std::string& where);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,0 +1,96 @@
+// Where tokenizers are found: a folder of Hugging Face files, a tokenizer.json, a GGUF file.
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/tokenizer.h"
+#include "data/tokenizer_config.h"
+#include "data/tokenizer_gguf.h"
+
+namespace loongforge::data {
+namespace {
+
+namespace fs = std::filesystem;
+using support::Json;
+
+// Everything in a folder that belongs to a tokenizer; chat templates included.
+constexpr const char* kFileNames[] = {"tokenizer.json",   "tokenizer_config.json", "special_tokens_map.json",
+                                      "added_tokens.json", "vocab.json",           "merges.txt",
+                                      "vocab.txt",         "tokenizer.model",      "chat_template.jinja"};
+
+bool is_gguf(const fs::path& path) { return path.extension() == ".gguf" && fs::is_regular_file(path); }
+
+Json::Object added_tokens_json(const Json& json) {
+  return json.is_null() ? Json::Object{} : json.as_object("added_tokens.json");
+}
+
+// added_tokens.json of older folders: content to id, nothing else.
+void add_older_tokens(const fs::path& path, TokenizerConfig& config) {
+  for (const auto& [content, id] : added_tokens_json(read_json_if_present(path.string()))) {
+    Json entry = Json::object();
+    entry.set("content", content);
+    entry.set("id", id);
+    AddedToken token = parse_added_token(entry, "added_tokens.json's entry");
+    bool known = false;
+    for (const AddedToken& other : config.added_tokens) known = known || other.content == content;
+    if (!known) config.added_tokens.push_back(std::move(token));
+  }
+}
+
+}  // namespace
+
+Tokenizer Tokenizer::load(const std::string& path) {
+  fs::path file = path;
+  if (is_gguf(file)) {
+    GgufTokenizer made = read_gguf_tokenizer(formats::GgufFile(file));
+    return from_json(made.tokenizer, made.config, made.generation, path);
+  }
+  if (!fs::exists(file)) throw_no_input(path, "no such file or folder");
+  if (fs::is_directory(file)) file /= "tokenizer.json";
+  if (!fs::exists(file)) {
+    bool other = fs::exists(file.parent_path() / "tokenizer.model");
+    throw_no_input(path, other ? "has tokenizer.model (SentencePiece) only, which is not supported"
+                               : "has no tokenizer.json",
+                   "give a folder with tokenizer.json or a GGUF file with --tokenizer_path");
+  }
+  if (file.extension() != ".json")
+    throw_bad_data(path, "is no tokenizer", "give a folder with tokenizer.json, a tokenizer.json or a GGUF file");
+  fs::path folder = file.parent_path();
+  TokenizerConfig config = parse_tokenizer_config(read_json_if_present((folder / "tokenizer_config.json").string()),
+                                                  read_json_if_present((folder / "special_tokens_map.json").string()),
+                                                  (folder / "tokenizer_config.json").string());
+  add_older_tokens(folder / "added_tokens.json", config);
+  Json generation = read_json_if_present((folder / "generation_config.json").string());
+  return from_parts(support::read_json(file.string()), config, generation, file.string());
+}
+
+bool Tokenizer::present(const std::string& path) {
+  fs::path file = path;
+  if (is_gguf(file)) return gguf_has_tokenizer(formats::GgufFile(file));
+  if (!fs::is_directory(file)) return fs::exists(file) && file.extension() == ".json";
+  return fs::exists(file / "tokenizer.json") || fs::exists(file / "tokenizer.model");
+}
+
+std::vector<TokenizerFile> tokenizer_files(const std::string& path) {
+  std::vector<TokenizerFile> files;
+  fs::path folder = path;
+  if (is_gguf(folder)) {
+    formats::GgufFile file(folder);
+    if (!gguf_has_tokenizer(file)) return files;
+    GgufTokenizer made = read_gguf_tokenizer(file);
+    files.push_back({"tokenizer.json", made.tokenizer.dump(1) + "\n"});
+    files.push_back({"tokenizer_config.json", made.config.dump(2) + "\n"});
+    return files;
+  }
+  if (!fs::is_directory(folder)) folder = folder.parent_path();
+  for (const char* name : kFileNames)
+    if (fs::is_regular_file(folder / name)) files.push_back({name, read_text(folder / name)});
+  fs::path more = folder / "additional_chat_templates";
+  if (!fs::is_directory(more)) return files;
+  for (const auto& entry : fs::directory_iterator(more))
+    if (entry.path().extension() == ".jinja")
+      files.push_back({"additional_chat_templates/" + entry.path().filename().string(), read_text(entry.path())});
+  return files;
+}
+
+}  // namespace loongforge::data
