@@ -9,6 +9,9 @@
 // Thread-safety: pure functions of their arguments; disjoint ranges of one job may run in parallel.
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/api.h"
 #include "kernels/types.h"
 

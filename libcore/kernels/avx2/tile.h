@@ -56,6 +56,7 @@ template <int kRows, bool kFromC>
 template <bool kRound>
 struct Tile {
   using Operand = float;
+  static constexpr bool kRounds = kRound;
   static constexpr int kMr = 6;
   static constexpr int kNr = 16;
   static size_t a_panel_elems(int64_t k) { return static_cast<size_t>(panel_elems<kMr>(k)); }

@@ -83,6 +83,7 @@ template <class Op, int kRows, bool kFromC>
 template <class Op, class OperandT, bool kRound>
 struct Tile {
   using Operand = OperandT;
+  static constexpr bool kRounds = kRound;
   static constexpr int kMr = 6;
   static constexpr int kNr = 64;
   static size_t a_panel_elems(int64_t k) { return static_cast<size_t>(panel_elems<kMr>(k)); }

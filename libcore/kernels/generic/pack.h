@@ -17,15 +17,10 @@
 namespace loongforge::kernels {
 namespace {
 
-// Nearest even; magnitudes under 2^-55 become +0, NaN stays NaN (quiet). The same as
-// V::round_operand.
 [[maybe_unused]] inline uint16_t operand_bits(float x) {
   uint32_t u;
   memcpy(&u, &x, 4);
-  const uint32_t magnitude = u & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return static_cast<uint16_t>((u >> 16) | 0x0040u);
-  if (magnitude < (static_cast<uint32_t>(127 - 55) << 23)) return 0;
-  return static_cast<uint16_t>((u + 0x7FFFu + ((u >> 16) & 1u)) >> 16);
+  return round_operand(u);
 }
 [[maybe_unused]] inline uint16_t operand_bits(Bf16 x) {
   return (x.bits & 0x7FFFu) < ((127 - 55) << 7) ? uint16_t{0} : x.bits;

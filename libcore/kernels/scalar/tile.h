@@ -11,6 +11,7 @@ namespace loongforge::kernels::scalar {
 template <bool kRound>
 struct Tile {
   using Operand = float;
+  static constexpr bool kRounds = kRound;
   static constexpr int kMr = 4;
   static constexpr int kNr = 16;
   static size_t a_panel_elems(int64_t k) { return static_cast<size_t>(panel_elems<kMr>(k)); }

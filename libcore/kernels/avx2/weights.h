@@ -1,0 +1,217 @@
+// Packed weights of the AVX2 ISA and how B panels are made from them, and from plain matrices.
+//
+// A weight [n, k] is cut into panels of 16 n, padded with zeros to multiples of 16 in n and k; a
+// panel is [k'][16 n] with k' odd first, so that W^T reads rows of it in order, and W reads 16 x 16
+// blocks of it and transposes them.
+#pragma once
+
+#include "kernels/avx2/tile.h"
+#include "kernels/avx2/vec.h"
+#include "kernels/gemm.h"
+#include "kernels/generic/fp8_bits.h"
+
+namespace loongforge::kernels::avx2 {
+namespace {
+
+// ---- 16 FP8 codes to values. A code moved to the top of a 16-bit word and, for E4M3-LA, its
+// exponent to where fp16's low exponent bits are, is the fp16 of value * 2^-3 (E5M2: of the value
+// itself), subnormals included.
+struct Fp8Decoder {
+  __m256i cleared;  // bits that the shift leaves wrong
+  int shift;
+  __m256 scale;
+  __m256 least;  // magnitudes under it become 0
+};
+
+LF_INLINE __m256 power_of_two(int exp) {
+  return _mm256_castsi256_ps(_mm256_set1_epi32((exp + 127) << 23));
+}
+// Of code * 2^exp. flushed: under 2^-55 becomes 0.
+LF_INLINE Fp8Decoder fp8_decoder(Elem fp8, int exp, bool flushed) {
+  const bool e4m3 = fp8 == Elem::kE4M3;
+  return Fp8Decoder{_mm256_set1_epi16(static_cast<int16_t>(e4m3 ? 0xBFFF : 0xFFFF)), e4m3 ? 7 : 8,
+                    power_of_two(e4m3 ? exp + 3 : exp),
+                    flushed ? power_of_two(-55) : _mm256_setzero_ps()};
+}
+// kSmall: the scale is so small that values can be under d.least.
+template <bool kSmall>
+LF_INLINE V decode(const Fp8Decoder& d, __m128i codes) {
+  const __m256i words = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), d.shift);
+  const __m256i halves = _mm256_and_si256(words, d.cleared);
+  __m256 lo = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(halves)), d.scale);
+  __m256 hi = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1)), d.scale);
+  if constexpr (kSmall) {
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    const auto flush = [&](__m256 x) {
+      const __m256 kept = _mm256_cmp_ps(_mm256_andnot_ps(sign, x), d.least, _CMP_GE_OQ);
+      return _mm256_and_ps(x, _mm256_or_ps(kept, sign));
+    };
+    lo = flush(lo);
+    hi = flush(hi);
+  }
+  return V::of(lo, hi);
+}
+// The smallest code is 2^-16 (E5M2) or 2^-14.
+LF_INLINE bool needs_flush(int exp) { return exp < -39; }
+
+LF_INLINE int64_t padded(int64_t x) { return (x + 15) / 16 * 16; }
+LF_INLINE int weight_exp(const PackedWeight& w, int64_t row, int64_t col) {
+  return w.scale_exps[row / kWeightBlock * ((w.k + kWeightBlock - 1) / kWeightBlock) +
+                      col / kWeightBlock];
+}
+
+template <bool kRound>
+LF_INLINE V operand(V x) {
+  return kRound ? x.to_bf16() : x;
+}
+LF_INLINE __m128i load128(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+
+// ---- W^T: columns n0 .. n0 + 15, rows k0 .. k0 + k of the product's B. REQUIRES n0 % 16 == 0, k0
+// % 128 == 0.
+template <bool kSmall>
+LF_INLINE void decode_rows(const Fp8Decoder& d, const uint8_t* src, int64_t rows, float* dst) {
+  for (int64_t r = 0; r < rows; ++r) decode<kSmall>(d, load128(src + r * 16)).store(dst + r * 16);
+}
+
+template <class Tile>
+void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k, float* dst) {
+  const int64_t rows = (k + 1) / 2 * 2;
+  const int64_t first = n0 * padded(w.k) + k0 * 16;
+  if (w.elem == Elem::kF32) {
+    const float* src = reinterpret_cast<const float*>(w.data) + first;
+    for (int64_t r = 0; r < rows; ++r)
+      operand<Tile::kRounds>(V::load(src + r * 16)).store(dst + r * 16);
+    return;
+  }
+  if (w.elem == Elem::kBf16) {
+    const Bf16* src = reinterpret_cast<const Bf16*>(w.data) + first;
+    for (int64_t r = 0; r < rows; ++r) V::load(src + r * 16).store(dst + r * 16);
+    return;
+  }
+  for (int64_t r = 0; r < rows; r += kWeightBlock) {
+    const int exp = weight_exp(w, n0, k0 + r);
+    const Fp8Decoder d = fp8_decoder(w.elem, exp, Tile::kRounds);
+    const int64_t count = rows - r < kWeightBlock ? rows - r : kWeightBlock;
+    const uint8_t* src = w.data + first + r * 16;
+    if (needs_flush(exp)) {
+      decode_rows<true>(d, src, count, dst + r * 16);
+    } else {
+      decode_rows<false>(d, src, count, dst + r * 16);
+    }
+  }
+}
+
+// ---- 16 x 16 transposes of a block [k'][16 n] (k' odd first) to rows of 16 k.
+LF_INLINE void transpose_bytes(const uint8_t* src, __m128i out[16]) {
+  __m128i x[16], y[16];
+  for (int i = 0; i < 16; ++i) x[i] = load128(src + (i ^ 1) * 16);
+  // Each step interleaves row i with row i + 8: after four, byte (k, n) has moved to (n, k).
+  for (int step = 0; step < 4; ++step) {
+    for (int i = 0; i < 8; ++i) {
+      y[2 * i] = _mm_unpacklo_epi8(x[i], x[i + 8]);
+      y[2 * i + 1] = _mm_unpackhi_epi8(x[i], x[i + 8]);
+    }
+    for (int i = 0; i < 16; ++i) x[i] = y[i];
+  }
+  for (int i = 0; i < 16; ++i) out[i] = x[i];
+}
+
+LF_INLINE void transpose8(__m256 r[8]) {
+  __m256 t[8];
+  for (int i = 0; i < 4; ++i) {
+    t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+  }
+  for (int i = 0; i < 2; ++i) {
+    r[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44);
+    r[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xEE);
+    r[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44);
+    r[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xEE);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
+    t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
+  }
+  for (int i = 0; i < 8; ++i) r[i] = t[i];
+}
+
+LF_INLINE __m256 load8(const float* p) { return _mm256_loadu_ps(p); }
+LF_INLINE __m256 load8(const Bf16* p) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load128(p)), 16));
+}
+
+// rows: how many of the 16 n the panel still takes; row n goes to dst + (n ^ 1) * 16.
+template <bool kRound, class T>
+LF_INLINE void transpose_values(const T* src, int64_t rows, float* dst) {
+  for (int half = 0; half < 4; ++half) {
+    const int n0 = half / 2 * 8, k0 = half % 2 * 8;
+    __m256 r[8];
+    for (int i = 0; i < 8; ++i) r[i] = load8(src + (k0 + (i ^ 1)) * 16 + n0);
+    transpose8(r);
+    for (int i = 0; i < 8; ++i) {
+      if (n0 + i >= rows) break;
+      const V x = operand<kRound>(V::of(r[i], r[i]));
+      _mm256_storeu_ps(dst + ((n0 + i) ^ 1) * 16 + k0, x.lo);
+    }
+  }
+}
+
+// ---- W: columns j0 .. j0 + 15 (of k), rows n0 .. n0 + n. REQUIRES j0 % 16 == 0, n0 % 128 == 0.
+template <class Tile>
+void panel_of_weight(const PackedWeight& w, int64_t j0, int64_t n0, int64_t n, float* dst) {
+  const int64_t total = (n + 1) / 2 * 2;
+  for (int64_t r = 0; r < total; r += 16, dst += 16 * 16) {
+    const int64_t row = n0 + r;
+    const int64_t rows = total - r < 16 ? total - r : 16;
+    const int64_t first = row * padded(w.k) + j0 * 16;
+    if (w.elem == Elem::kF32) {
+      transpose_values<Tile::kRounds>(reinterpret_cast<const float*>(w.data) + first, rows, dst);
+      continue;
+    }
+    if (w.elem == Elem::kBf16) {
+      transpose_values<false>(reinterpret_cast<const Bf16*>(w.data) + first, rows, dst);
+      continue;
+    }
+    const int exp = weight_exp(w, row, j0);
+    const Fp8Decoder d = fp8_decoder(w.elem, exp, Tile::kRounds);
+    __m128i codes[16];
+    transpose_bytes(w.data + first, codes);
+    for (int i = 0; i < rows; ++i) {
+      const V x = needs_flush(exp) ? decode<true>(d, codes[i]) : decode<false>(d, codes[i]);
+      x.store(dst + (i ^ 1) * 16);
+    }
+  }
+}
+
+// ---- Plain FP8 with row-block exponents: rows k0 .. k0 + k of b, columns j0 .. j0 + 15, the first
+// cols of them valid.
+template <class Tile>
+void panel_of_fp8(const Mat& b, int64_t j0, int cols, int64_t k0, int64_t k, float* dst) {
+  for (int64_t kk = 0; kk < (k + 1) / 2 * 2; ++kk) {
+    float* out = dst + (kk ^ 1) * 16;
+    if (kk == k) {
+      V::zero().store(out);
+      continue;
+    }
+    const int64_t row = k0 + kk;
+    const int exp = b.exps[row * b.ld_exps + j0 / kFeatureBlock];
+    const Fp8Decoder d = fp8_decoder(b.elem, exp, Tile::kRounds);
+    const uint8_t* codes = static_cast<const uint8_t*>(b.data) + row * b.ld + j0;
+    alignas(16) uint8_t edge[16] = {};
+    if (cols < 16) {
+      memcpy(edge, codes, static_cast<size_t>(cols));
+      codes = edge;
+    }
+    const V x =
+        needs_flush(exp) ? decode<true>(d, load128(codes)) : decode<false>(d, load128(codes));
+    x.store(out);
+  }
+}
+
+// ---- Storage.
+LF_INLINE int64_t element_offset(int64_t k_padded, int64_t row, int64_t col) {
+  return row / 16 * 16 * k_padded + (col ^ 1) * 16 + row % 16;
+}
+
+}  // namespace
+}  // namespace loongforge::kernels::avx2

@@ -1,0 +1,34 @@
+#include "kernels/dispatch.h"
+#include "kernels/gemm.h"
+#include "kernels/generic/gemm_table.h"
+
+namespace loongforge::kernels {
+
+LF_DECLARE_TABLES(GemmTable, kGemmTable)
+
+size_t packed_weight_bytes(Elem elem, int64_t n, int64_t k) noexcept {
+  return LF_TABLE(kGemmTable).packed_weight_bytes(elem, n, k);
+}
+
+void pack_weight_rows(const PackedWeight& w, const void* src, int64_t ld, int64_t row0,
+                      int64_t row1) noexcept {
+  LF_TABLE(kGemmTable).pack_weight_rows(w, src, ld, row0, row1);
+}
+
+void gather_weight_rows(const PackedWeight& w, const int32_t* rows, int64_t count,
+                        MatOut out) noexcept {
+  LF_TABLE(kGemmTable).gather_weight_rows(w, rows, count, out);
+}
+
+size_t gemm_scratch_bytes() noexcept { return LF_TABLE(kGemmTable).scratch_bytes(); }
+
+void gemm_steps(Precision precision, int64_t* m_step, int64_t* n_step) noexcept {
+  LF_TABLE(kGemmTable).steps(precision, m_step, n_step);
+}
+
+void gemm(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+          void* scratch) noexcept {
+  LF_TABLE(kGemmTable).gemm(job, m0, m1, n0, n1, scratch);
+}
+
+}  // namespace loongforge::kernels
