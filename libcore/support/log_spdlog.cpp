@@ -51,6 +51,7 @@ class FdSink final : public spdlog::sinks::base_sink<std::mutex> {
 };
 
 struct Installed {
+  Installed* replaced = nullptr;  // the one before
   std::shared_ptr<FdSink> sink;
   std::unique_ptr<spdlog::logger> logger;
   LogFormat format;
@@ -145,6 +146,7 @@ void install_log(const LogOptions& options) {
   installed->logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
       json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})" : "[%H:%M:%S] %v",
       json ? spdlog::pattern_time_type::utc : spdlog::pattern_time_type::local, "\n"));
+  installed->replaced = g_installed.load(std::memory_order_acquire);
   g_installed.store(installed.release(), std::memory_order_release);
   set_log_sink(&sink);
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,6 +42,16 @@ std::vector<std::string> lines(const std::string& text) {
   return out;
 }
 
+// Whether text has the form of pattern, where '#' stands for any digit.
+bool has_form(std::string_view text, std::string_view pattern) {
+  if (text.size() != pattern.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    bool digit = text[i] >= '0' && text[i] <= '9';
+    if (pattern[i] == '#' ? !digit : text[i] != pattern[i]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 TEST_CASE("log sink: text for people, below the level nothing, no colour in a file") {
@@ -54,9 +63,9 @@ TEST_CASE("log sink: text for people, below the level nothing, no colour in a fi
     write_log_line("raw");
   }));
   REQUIRE(got.size() == 4);
-  CHECK(std::regex_match(got[0], std::regex(R"(\[\d\d:\d\d:\d\d\] plain \{\} %s)")));
-  CHECK(std::regex_match(got[1], std::regex(R"(\[\d\d:\d\d:\d\d\] warning: careful)")));
-  CHECK(std::regex_match(got[2], std::regex(R"(\[\d\d:\d\d:\d\d\] error: broken)")));
+  CHECK(has_form(got[0], "[##:##:##] plain {} %s"));
+  CHECK(has_form(got[1], "[##:##:##] warning: careful"));
+  CHECK(has_form(got[2], "[##:##:##] error: broken"));
   CHECK(got[3] == "raw");
 }
 
@@ -71,8 +80,7 @@ TEST_CASE("log sink: JSON lines parse, whatever stands in the message") {
   Json first = Json::parse(got[0], "log");
   CHECK(first.get_string("level", "") == "debug");
   CHECK(first.get_string("message", "") == "first");
-  CHECK(std::regex_match(first.get_string("time", ""),
-                         std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)")));
+  CHECK(has_form(first.get_string("time", ""), "####-##-##T##:##:##.###Z"));
   Json second = Json::parse(got[1], "log");
   CHECK(second.get_string("level", "") == "warning");
   CHECK(second.get_string("message", "") ==
