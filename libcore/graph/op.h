@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +52,10 @@ struct RunStats {
   double loss_sum = 0;             // over rows with a target
   int64_t valid = 0;
   kernels::QuantCounts quant;      // of activations saved as FP8
+  int64_t quantized = 0;           // elements so saved
+  std::map<std::string, int64_t> overflow;  // saturated elements by op, where there are any
+
+  void add(const RunStats& other);
 };
 
 // Seconds per kind of work, for benchmarks and reports. Null in RunContext: not measured.

@@ -47,6 +47,16 @@ Timed::~Timed() {
   if (sum_ != nullptr) *sum_ += seconds_now() - start_;
 }
 
+void RunStats::add(const RunStats& other) {
+  loss_sum += other.loss_sum;
+  valid += other.valid;
+  quant.overflow += other.quant.overflow;
+  quant.nan += other.quant.nan;
+  quant.zero += other.quant.zero;
+  quantized += other.quantized;
+  for (const auto& [op, count] : other.overflow) overflow[op] += count;
+}
+
 kernels::MatOut RunContext::out(const View& view) const {
   if (!view.valid()) return {nullptr, 0, kernels::Elem::kF32};
   const BufferSpec& spec = (*buffers)[static_cast<size_t>(view.buffer)];

@@ -70,18 +70,10 @@ void Engine::add_all(const float* from, float* to) {
   });
 }
 
-void Engine::add_stats(const graph::RunStats& from, Part* to) {
-  to->loss_sum += from.loss_sum;
-  to->valid += from.valid;
-  to->quant.overflow += from.quant.overflow;
-  to->quant.nan += from.quant.nan;
-  to->quant.zero += from.quant.zero;
-}
-
 Engine::Result Engine::finish(Part part) {
   if (result_ != nullptr) give(std::move(result_));
   result_ = std::move(part.gradients);
-  Result result{part.loss_sum, part.valid, part.quant, nullptr};
+  Result result{std::move(part.stats), nullptr};
   if (result_ != nullptr) result.gradients = result_->as<float>();
   return result;
 }

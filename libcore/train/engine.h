@@ -22,9 +22,7 @@ class Engine {
   Engine(graph::Executor& executor, graph::Parameters& params, ThreadPool& pool, int64_t lanes);
 
   struct Result {
-    double loss_sum = 0;
-    int64_t valid = 0;
-    kernels::QuantCounts quant;
+    graph::RunStats stats;
     float* gradients = nullptr;  // sums over the step's valid tokens, undivided; valid until the next call
   };
   // micro_batch(i) makes batch i when its turn comes. masks(i): dropout of micro-batch i, may return null.
@@ -44,9 +42,7 @@ class Engine {
   using Buffer = std::unique_ptr<AlignedBuffer>;
   struct Part {
     Buffer gradients;  // null: an empty lane
-    double loss_sum = 0;
-    int64_t valid = 0;
-    kernels::QuantCounts quant;
+    graph::RunStats stats;
   };
 
   Buffer take();
@@ -56,7 +52,6 @@ class Engine {
                           graph::Profile* profile);
   void add_block(int block, const float* from, float* to);
   void add_all(const float* from, float* to);
-  static void add_stats(const graph::RunStats& from, Part* to);
   Result finish(Part part);
 
   template <class Run>
@@ -65,10 +60,10 @@ class Engine {
     for (int64_t i = lane; i < micro_batches; i += lanes_) {
       if (part.gradients == nullptr) {
         part.gradients = take();
-        add_stats(run(i, part.gradients->template as<float>(), nullptr), &part);
+        part.stats.add(run(i, part.gradients->template as<float>(), nullptr));
       } else {
         Buffer own = take();
-        add_stats(run(i, own->template as<float>(), part.gradients->template as<float>()), &part);
+        part.stats.add(run(i, own->template as<float>(), part.gradients->template as<float>()));
         give(std::move(own));
       }
     }
@@ -85,11 +80,7 @@ class Engine {
     if (right.gradients == nullptr) return left;
     add_all(right.gradients->as<float>(), left.gradients->as<float>());
     give(std::move(right.gradients));
-    left.loss_sum += right.loss_sum;
-    left.valid += right.valid;
-    left.quant.overflow += right.quant.overflow;
-    left.quant.nan += right.quant.nan;
-    left.quant.zero += right.quant.zero;
+    left.stats.add(right.stats);
     return left;
   }
 

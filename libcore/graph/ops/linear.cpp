@@ -196,11 +196,15 @@ class Linear final : public Op {
         kernels::quantize_rows(Elem::kE4M3, x, s_.k, c.amax_factor, codes, s_.k, exps, exps_ld(),
                                &counts[static_cast<size_t>(r0 / kernels::kTokenBlock)], r0, r1);
       });
+      RunStats sum;
       for (const kernels::QuantCounts& q : counts) {
-        c.stats.quant.overflow += q.overflow;
-        c.stats.quant.nan += q.nan;
-        c.stats.quant.zero += q.zero;
+        sum.quant.overflow += q.overflow;
+        sum.quant.nan += q.nan;
+        sum.quant.zero += q.zero;
       }
+      sum.quantized = c.tokens() * s_.k;
+      if (sum.quant.overflow > 0) sum.overflow[name()] = sum.quant.overflow;
+      c.stats.add(sum);
       x = {codes, s_.k, Elem::kE4M3, exps, exps_ld()};
     }
     if (s_.dropout <= 0) return x;

@@ -1,0 +1,66 @@
+#include "train/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "generate/generate.h"
+#include "support/json.h"
+#include "train/batching.h"
+
+namespace loongforge::train {
+
+double EvalResult::perplexity() const { return std::exp(loss); }
+
+EvalResult evaluate(Session& session, graph::Parameters& params, const data::Dataset& dataset) {
+  int64_t longest = 0;
+  for (const data::Sample& s : dataset.samples()) longest = std::max(longest, static_cast<int64_t>(s.ids.size()));
+  graph::Executor executor(
+      graph::make_plan(session.reader().model(), params, session.plan_options(graph::PlanMode::kEval, longest)), params,
+      session.pool());
+  const size_t batch = static_cast<size_t>(session.options().per_device_eval_batch_size);
+  EvalResult result;
+  double sum = 0;
+  std::vector<float> losses;
+  graph::RunRequest request;
+  request.row_loss = &losses;
+  for (size_t s = 0; s < dataset.samples().size(); s += batch) {
+    std::vector<Row> rows;
+    for (size_t i = s; i < std::min(dataset.samples().size(), s + batch); ++i) rows.push_back({static_cast<uint32_t>(i)});
+    result.tokens += executor.run(collate(dataset.samples(), rows), request).valid;
+    for (float loss : losses) sum += static_cast<double>(loss);  // row by row: batches leave no trace
+  }
+  result.loss = result.tokens > 0 ? sum / static_cast<double>(result.tokens) : 0.0;
+  return result;
+}
+
+void print_samples(Session& session, graph::Parameters& params) {
+  const TrainOptions& o = session.options();
+  const std::vector<data::Prompt> prompts = data::load_prompts(o.sample_prompts, session.style(), session.tokenizer());
+  int64_t longest = 0;
+  for (const data::Prompt& p : prompts) longest = std::max(longest, static_cast<int64_t>(p.ids.size()));
+  graph::Executor executor(
+      graph::make_plan(session.reader().model(), params,
+                       session.plan_options(graph::PlanMode::kGenerate, longest + o.sample_max_new_tokens)),
+      params, session.pool());
+  generate::GenerateOptions g;
+  g.max_new_tokens = o.sample_max_new_tokens;
+  g.stop_ids = session.stop_ids();
+  g.vocab_limit = session.tokenizer().vocab_size();
+  for (const data::Prompt& p : prompts) {
+    const std::vector<int32_t> ids = generate::generate_greedy(executor, session.vocab(), p.ids, g);
+    const std::string text = session.tokenizer().decode(ids, true);
+    if (!o.json) {
+      session.print("prompt: " + p.text + "\nanswer: " + text + "\n\n");
+      continue;
+    }
+    support::Json line = support::Json::object();
+    line.set("prompt", p.text);
+    line.set("answer", text);
+    support::Json list = support::Json::array();
+    for (int32_t id : ids) list.push_back(static_cast<int64_t>(id));
+    line.set("ids", std::move(list));
+    session.print(line.dump() + "\n");
+  }
+}
+
+}  // namespace loongforge::train

@@ -1,0 +1,151 @@
+#include "train/session.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "graph/validate.h"
+#include "topo/machine.h"
+#include "train/adapter_io.h"
+
+namespace loongforge::train {
+namespace {
+
+void positive(int64_t value, const char* flag) {
+  if (value < 1) throw_usage(std::string("--") + flag + " must be at least 1, not " + std::to_string(value));
+}
+void not_negative(double value, const char* flag) {
+  if (!(value >= 0) || !std::isfinite(value)) throw_usage(std::string("--") + flag + " must not be negative");
+}
+
+}  // namespace
+
+void check_options(const TrainOptions& o) {
+  if (o.model_path.empty()) throw_usage("--model_path is missing", "name a LoongIR folder made by loongforge convert");
+  if (o.dataset.empty() && !(o.eval_only && !o.eval_dataset.empty()) && !(o.eval_only && !o.sample_prompts.empty()))
+    throw_usage("--dataset is missing", "name a file, or a dataset under LOONGFORGE_DATA");
+  positive(o.lora_rank, "lora_rank");
+  positive(o.per_device_train_batch_size, "per_device_train_batch_size");
+  positive(o.per_device_eval_batch_size, "per_device_eval_batch_size");
+  positive(o.gradient_accumulation_steps, "gradient_accumulation_steps");
+  positive(o.logging_steps, "logging_steps");
+  if (o.cutoff_len < 2) throw_usage("--cutoff_len must be at least 2");
+  if (!(o.lora_dropout >= 0 && o.lora_dropout < 1)) throw_usage("--lora_dropout must be in [0, 1)");
+  if (o.reduce_lanes != 0 && (o.reduce_lanes < 0 || (o.reduce_lanes & (o.reduce_lanes - 1)) != 0))
+    throw_usage("--reduce_lanes must be a power of two");
+  if (o.global_batch_size != 0 && o.global_batch_size < o.per_device_train_batch_size)
+    throw_usage("--global_batch_size is smaller than --per_device_train_batch_size",
+                "it counts the rows of all micro-batches of a step");
+  if (!(o.num_train_epochs > 0) && o.max_steps <= 0) throw_usage("--num_train_epochs must be positive");
+  if (!(o.fp8_scale_factor > 0) || !std::isfinite(o.fp8_scale_factor)) throw_usage("--fp8_scale_factor must be positive");
+  if (!(o.warmup_ratio >= 0 && o.warmup_ratio <= 1)) throw_usage("--warmup_ratio must be in [0, 1]");
+  for (auto [value, flag] : {std::pair<double, const char*>{o.learning_rate.value_or(0), "learning_rate"},
+                             {o.weight_decay, "weight_decay"},
+                             {o.max_grad_norm, "max_grad_norm"},
+                             {o.lora_alpha, "lora_alpha"},
+                             {o.adam_epsilon, "adam_epsilon"}})
+    not_negative(value, flag);
+  if (!(o.adam_beta1 >= 0 && o.adam_beta1 < 1) || !(o.adam_beta2 >= 0 && o.adam_beta2 < 1))
+    throw_usage("--adam_beta1 and --adam_beta2 must be in [0, 1)");
+  if (o.eval_strategy == Strategy::kSteps && o.eval_steps < 1) throw_usage("--eval_strategy steps needs --eval_steps");
+  if (o.save_strategy == Strategy::kSteps) positive(o.save_steps, "save_steps");
+  if (o.save_total_limit != 0 && o.save_total_limit < 2)
+    throw_usage("--save_total_limit must be at least 2 (0: no limit)", "one checkpoint alone could be the broken one");
+  if (o.finetuning_type == FinetuningType::kFull && !o.adapter_path.empty())
+    throw_usage("--adapter_path needs --finetuning_type lora");
+}
+
+Session::Session(const TrainOptions& options, const Output& output) : options_(options), output_(output) {
+  check_options(options);
+  const int threads = options.threads > 0 ? options.threads : topo::read_machine().default_threads();
+  pool_ = std::make_unique<ThreadPool>(threads);
+  reader_ = std::make_unique<ir::Reader>(options.model_path);
+  vocab_ = graph::validate(reader_->model(), options.model_path);
+  load_tokenizer();
+}
+
+void Session::load_tokenizer() {
+  if (!data::Tokenizer::present(options_.model_path))
+    throw_no_input(options_.model_path, "the model has no tokenizer files, and the dataset is text",
+                   "convert again with --tokenizer_path");
+  tokenizer_ = data::Tokenizer::load(options_.model_path);
+  if (tokenizer_->vocab_size() > vocab_)
+    throw_bad_data(options_.model_path, "the tokenizer knows " + std::to_string(tokenizer_->vocab_size()) +
+                                            " ids, the model has " + std::to_string(vocab_) + " embedding rows");
+  if (options_.template_name.empty()) {
+    chat_ = data::ChatTemplate::load(options_.model_path);
+    if (!chat_) log_info("the model has no chat template: --template alpaca is used");
+  }
+  style_.chat = chat_ ? &*chat_ : nullptr;
+  style_.name = options_.template_name.empty() ? "alpaca" : options_.template_name;
+}
+
+data::Dataset Session::load_dataset(const std::string& path_or_name) const {
+  data::DatasetOptions o;
+  o.path_or_name = path_or_name;
+  o.cutoff_len = options_.cutoff_len;
+  o.max_samples = options_.max_samples;
+  o.train_on_prompt = options_.train_on_prompt;
+  o.style = style_;
+  data::Dataset dataset = data::Dataset::load(o, *tokenizer_);
+  const data::DatasetCounts& c = dataset.counts();
+  log_info(dataset.file().string() + ": " + std::to_string(dataset.samples().size()) + " samples, " +
+           std::to_string(c.tokens) + " tokens, " + std::to_string(c.trained_tokens) + " trained on" +
+           (c.prompts_cut > 0 ? ", " + std::to_string(c.prompts_cut) + " prompts cut to --cutoff_len" : "") +
+           (c.answers_cut > 0 ? ", " + std::to_string(c.answers_cut) + " answers cut to --cutoff_len" : ""));
+  return dataset;
+}
+
+kernels::Precision Session::operands() const {
+  return options_.fp8_precision == FpPrecision::kF32 ? kernels::Precision::kF32 : kernels::Precision::kBf16;
+}
+
+graph::ParameterOptions Session::parameter_options() const {
+  graph::ParameterOptions p;
+  p.format = options_.fp8_precision == FpPrecision::kE4M3  ? graph::LinearFormat::kE4M3
+             : options_.fp8_precision == FpPrecision::kF32 ? graph::LinearFormat::kF32
+                                                           : graph::LinearFormat::kBf16;
+  p.amax_factor = static_cast<float>(options_.fp8_scale_factor);
+  const bool evaluates = options_.eval_only && !options_.dry_run;
+  if (options_.finetuning_type == FinetuningType::kFull) {
+    p.train_all = !evaluates;
+    return p;
+  }
+  p.lora_options.seed = options_.seed;
+  if (!options_.adapter_path.empty()) {
+    p.lora = true;
+    const uint64_t seed = p.lora_options.seed;
+    p.lora_options = adapter_options(options_.adapter_path);
+    p.lora_options.seed = seed;
+    p.lora_options.dropout = options_.lora_dropout;
+    return p;
+  }
+  p.lora = !evaluates;
+  p.lora_options.rank = options_.lora_rank;
+  p.lora_options.alpha = options_.lora_alpha;
+  p.lora_options.dropout = options_.lora_dropout;
+  p.lora_options.rslora = options_.use_rslora;
+  std::string targets = options_.lora_target;
+  if (targets == "all" || targets == "all-linear") return p;
+  for (size_t begin = 0; begin <= targets.size();) {
+    const size_t comma = std::min(targets.find(',', begin), targets.size());
+    if (comma > begin) p.lora_options.targets.push_back(targets.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  if (p.lora_options.targets.empty()) throw_usage("--lora_target names nothing");
+  return p;
+}
+
+graph::PlanOptions Session::plan_options(graph::PlanMode mode, int64_t max_positions) const {
+  graph::PlanOptions o;
+  o.mode = mode;
+  o.precision = operands();
+  o.saved = options_.fp8_precision == FpPrecision::kE4M3 ? graph::SavedActivations::kFp8 : graph::SavedActivations::kOff;
+  o.gradient_checkpointing = options_.gradient_checkpointing;
+  o.max_positions = max_positions;
+  return o;
+}
+
+std::vector<int32_t> Session::stop_ids() const { return tokenizer_->eos_ids(); }
+
+}  // namespace loongforge::train

@@ -1,0 +1,56 @@
+// What every mode of `train` needs first: the model's files opened and checked, tokenizer, prompt style, threads.
+// Thread-safety: one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/pool.h"
+#include "data/chat_template.h"
+#include "data/dataset.h"
+#include "data/tokenizer.h"
+#include "graph/executor.h"
+#include "ir/reader.h"
+#include "train/options.h"
+#include "train/trainer.h"
+
+namespace loongforge::train {
+
+class Session {
+ public:
+  Session(const TrainOptions& options, const Output& output);
+
+  const TrainOptions& options() const { return options_; }
+  const Output& output() const { return output_; }
+  ThreadPool& pool() { return *pool_; }
+  const ir::Reader& reader() const { return *reader_; }
+  int64_t vocab() const { return vocab_; }                       // rows of the head
+  const data::Tokenizer& tokenizer() const { return *tokenizer_; }
+  const data::PromptStyle& style() const { return style_; }
+
+  data::Dataset load_dataset(const std::string& path_or_name) const;
+  graph::ParameterOptions parameter_options() const;             // of the run's precision and fine-tuning type
+  kernels::Precision operands() const;
+  graph::PlanOptions plan_options(graph::PlanMode mode, int64_t max_positions) const;
+  // HF ids where generation stops.
+  std::vector<int32_t> stop_ids() const;
+  void print(const std::string& text) const { output_.print(text.c_str()); }
+
+ private:
+  void load_tokenizer();
+
+  TrainOptions options_;
+  Output output_;
+  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<ir::Reader> reader_;
+  int64_t vocab_ = 0;
+  std::optional<data::Tokenizer> tokenizer_;
+  std::optional<data::ChatTemplate> chat_;
+  data::PromptStyle style_;
+};
+
+// Throws Error(kUsage) for values that no run can have, naming the flag.
+void check_options(const TrainOptions& options);
+
+}  // namespace loongforge::train
