@@ -46,8 +46,7 @@ class RmsNorm final : public Op {
     const float* w = c.params.vector(s_.weight);
     float* blocks = s_.trainable >= 0 ? c.raw<float>(i.temp[0]) : nullptr;
     run_rows(c.pool, rows, [&](int64_t r0, int64_t r1) {
-      kernels::rms_norm_backward(dy, x, w, rstd, s_.group, residual, dx,
-                                 blocks == nullptr ? nullptr : blocks + r0 / kernels::kTokenBlock * s_.group, r0, r1);
+      kernels::rms_norm_backward(dy, x, w, rstd, s_.group, residual, dx, blocks, r0, r1);
     });
     if (blocks == nullptr) return;
     float* grad = c.gradients + c.params.trainables()[static_cast<size_t>(s_.trainable)].offset;
