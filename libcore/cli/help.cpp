@@ -53,9 +53,8 @@ std::string short_help(const Command& command, std::span<const Option> table) {
     }
   }
   text +=
-      "\n_ and - are alike in option names. --no-NAME turns a flag off. LOONGFORGE_<NAME> sets an "
-      "option from the\n"
-      "environment.\n";
+      "\n_ and - are alike in option names. --no-NAME turns a flag off.\n"
+      "LOONGFORGE_<NAME> sets an option from the environment.\n";
   return text;
 }
 
