@@ -1,0 +1,204 @@
+#include "formats/peft.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "support/bytes.h"
+#include "support/data.h"
+#include "support/expect_error.h"
+#include "support/temp_dir.h"
+
+using namespace loongforge::formats;
+using loongforge::ErrorCode;
+using loongforge::support::Json;
+using loongforge::tensor::DType;
+using loongforge::test::TempDir;
+
+namespace {
+
+std::filesystem::path golden(const char* name) {
+  return loongforge::test::data_dir() / "formats" / name;
+}
+
+Json golden_config() {
+  return loongforge::support::read_json(
+      (golden("adapter_llama3") / "adapter_config.json").string());
+}
+
+PeftConfig with(const char* key, const char* value) {
+  Json raw = golden_config();
+  if (value == nullptr) {
+    raw.erase(key);
+  } else {
+    raw.set(key, Json::parse(value, "value"));
+  }
+  return parse_peft_config(raw, "dir/adapter_config.json");
+}
+
+void refuse(const char* key, const char* value, const char* text) {
+  CAPTURE(key);
+  LF_CHECK_ERROR(with(key, value), ErrorCode::kBadData, text);
+  LF_CHECK_ERROR(with(key, value), ErrorCode::kBadData, "dir/adapter_config.json: ");
+}
+
+// A folder with the golden configuration (r = 4) and one safetensors file of F32 tensors.
+void refuse_tensors(const std::vector<NewTensor>& tensors, const char* text) {
+  TempDir dir;
+  loongforge::test::write_file(dir / "adapter_config.json", golden_config().dump());
+  SafetensorsWriter writer(dir / "adapter_model.safetensors", tensors);
+  for (const NewTensor& tensor : tensors)
+    writer.write(tensor.name, std::vector<uint8_t>(tensor.bytes()));
+  writer.finish();
+  LF_CHECK_ERROR(PeftAdapter(dir.path()), ErrorCode::kBadData, text);
+  LF_CHECK_ERROR(PeftAdapter(dir.path()), ErrorCode::kBadData, "adapter_model.safetensors: ");
+}
+
+}  // namespace
+
+TEST_CASE("peft: the reference's adapters") {
+  const PeftAdapter adapter(golden("adapter_llama3"));
+  CHECK(adapter.config().r == 4);
+  CHECK(adapter.config().lora_alpha == 8.0);
+  CHECK_FALSE(adapter.config().use_rslora);
+  CHECK(adapter.config().target_modules.size() == 7);
+  CHECK(adapter.modules().size() == 3 * 7);
+  const PeftModule& first = adapter.modules().front();
+  CHECK(first.module == "model.layers.0.mlp.down_proj");
+  CHECK(first.r == 4);
+  CHECK(first.in == 160);
+  CHECK(first.out == 64);
+  CHECK(first.scaling == 2.0);
+  CHECK(adapter.tensors().read_f32(*first.a).size() == 4 * 160);
+  const PeftAdapter stabilised(golden("adapter_qwen3"));
+  CHECK(stabilised.config().use_rslora);
+  CHECK(stabilised.modules().front().scaling == 4.0);  // 8 / sqrt(4)
+}
+
+TEST_CASE("peft: what is read is written again: equal tensors, the reference's keys and values") {
+  for (const char* name : {"adapter_llama3", "adapter_qwen3"}) {
+    const PeftAdapter in(golden(name));
+    std::vector<std::vector<float>> values;
+    std::vector<PeftWeights> weights;
+    for (const PeftModule& m : in.modules()) {
+      values.push_back(in.tensors().read_f32(*m.a));
+      values.push_back(in.tensors().read_f32(*m.b));
+      weights.push_back({m.module, m.r, m.in, m.out, nullptr, nullptr});
+    }
+    for (size_t i = 0; i < weights.size(); ++i) {
+      weights[i].a = values[2 * i].data();
+      weights[i].b = values[2 * i + 1].data();
+    }
+    TempDir dir;
+    write_peft(dir.path(), in.config(), weights);
+    CHECK(loongforge::test::read_file(dir / "adapter_config.json") ==
+          loongforge::test::read_file(golden(name) / "adapter_config.json"));
+    CHECK(loongforge::test::read_file(dir / "adapter_model.safetensors") ==
+          loongforge::test::read_file(golden(name) / "adapter_model.safetensors"));
+    write_peft(dir.path(), in.config(), weights, DType::kBF16);  // replaces both files
+    const PeftAdapter again(dir.path());
+    CHECK(again.modules().size() == in.modules().size());
+    CHECK(again.modules()[0].a->dtype == DType::kBF16);
+    CHECK(dir.entries() == 2);
+  }
+}
+
+TEST_CASE("peft: patterns") {
+  PeftConfig config =
+      with("rank_pattern",
+           R"({"layers.1.self_attn.q_proj": 2, "v_proj": 16, "model\\.layers\\.[0-3]\\..*": 32})");
+  config.alpha_pattern = {{"v_proj", 64.0}};
+  CHECK(config.rank_of("model.layers.1.self_attn.q_proj") == 2);
+  CHECK(config.rank_of("model.layers.11.self_attn.q_proj") == 4);
+  CHECK(config.rank_of("model.layers.7.self_attn.v_proj") == 16);
+  CHECK(config.rank_of("model.layers.7.self_attn.xv_proj") == 4);
+  CHECK(config.rank_of("model.layers.2.mlp.up_proj") == 32);
+  CHECK(config.scaling_of("model.layers.7.self_attn.v_proj") == 4.0);
+  config.use_rslora = true;
+  CHECK(config.scaling_of("model.layers.7.self_attn.v_proj") == 16.0);
+  config.rank_pattern = {{"(", 1}};
+  LF_CHECK_ERROR(config.rank_of("x"), ErrorCode::kBadData, "adapter_config.json");
+  const Json json = peft_config_json(with("rank_pattern", R"({"v_proj": 16})"));
+  CHECK(json.at("rank_pattern").at("v_proj").as_int() == 16);
+  CHECK(parse_peft_config(json, "again").rank_of("a.v_proj") == 16);
+}
+
+TEST_CASE("peft: targets as an expression, fractional alpha, absent keys") {
+  CHECK(with("target_modules", "\".*_proj\"").target_regex == ".*_proj");
+  CHECK(peft_config_json(with("target_modules", "\".*_proj\"")).at("target_modules").as_string() ==
+        ".*_proj");
+  CHECK(with("lora_alpha", "2.5").lora_alpha == 2.5);
+  CHECK(peft_config_json(with("lora_alpha", "2.5")).at("lora_alpha").as_double() == 2.5);
+  CHECK(with("r", nullptr).r == 8);
+  CHECK(with("lora_alpha", nullptr).lora_alpha == 8.0);
+  CHECK(with("task_type", "null").task_type.empty());
+  const PeftConfig least = parse_peft_config(
+      Json::parse(R"({"peft_type": "LORA", "target_modules": ["q_proj"]})", ""), "c");
+  CHECK(least.target_modules == std::vector<std::string>{"q_proj"});
+}
+
+TEST_CASE("peft: what is not supported is refused by name") {
+  refuse("peft_type", "\"IA3\"", "peft_type is \"IA3\"; only LORA");
+  refuse("peft_type", nullptr, "peft_type is missing");
+  refuse("use_dora", "true", "use_dora is true, which is not supported");
+  refuse("lora_bias", "true", "lora_bias is true");
+  refuse("use_qalora", "true", "use_qalora is true");
+  refuse("bias", "\"all\"", "bias is \"all\"");
+  refuse("modules_to_save", "[\"lm_head\"]",
+         "modules_to_save is [\"lm_head\"], which is not supported");
+  refuse("trainable_token_indices", "[1]", "trainable_token_indices is [1]");
+  refuse("target_parameters", "[\"x\"]", "target_parameters is");
+  refuse("layer_replication", "[[0,1]]", "layer_replication is");
+  refuse("init_lora_weights", "\"pissa\"",
+         "init_lora_weights is \"pissa\", which changes the base model's weights");
+  refuse("task_type", "\"SEQ_CLS\"", "task_type is \"SEQ_CLS\"");
+  refuse("r", "0", "r is 0");
+  refuse("r", "\"8\"", "r is \"8\", not an integer");
+  refuse("lora_alpha", "-1", "lora_alpha is -1, not above 0");
+  refuse("lora_dropout", "1.0", "lora_dropout is not between");
+  refuse("target_modules", nullptr, "target_modules is missing");
+  refuse("target_modules", "[]", "target_modules is empty");
+  refuse("target_modules", "[1]", "target_modules holds 1, not a string");
+  refuse("rank_pattern", "[1]", "rank_pattern is [1], not an object");
+  refuse("rank_pattern", R"({"x": 0})", "rank_pattern.x is 0");
+  CHECK(with("modules_to_save", "[]").r == 4);
+  CHECK(with("init_lora_weights", "\"gaussian\"").r == 4);
+}
+
+TEST_CASE("peft: broken tensors") {
+  const std::string m = "base_model.model.model.layers.0.mlp.up_proj";
+  const NewTensor a{m + ".lora_A.weight", DType::kF32, {4, 8}},
+      b{m + ".lora_B.weight", DType::kF32, {6, 4}};
+  refuse_tensors({}, "holds no adapter tensors");
+  refuse_tensors({a}, "lora_A.weight: has no lora_B beside it");
+  refuse_tensors({b}, "lora_B.weight: has no lora_A beside it");
+  refuse_tensors({a, {b.name, DType::kF32, {6, 5}}},
+                 "lora_B.weight: has shape [6, 5], which does not fit lora_A's [4, 8]");
+  refuse_tensors({{a.name, DType::kF32, {5, 8}}, {b.name, DType::kF32, {6, 5}}},
+                 "has rank 5, but adapter_config.json says 4");
+  refuse_tensors({{a.name, DType::kF32, {4}}, b}, "lora_A.weight: has shape [4], not a matrix");
+  refuse_tensors({{a.name, DType::kI32, {4, 8}}, b}, "lora_A.weight: has type I32");
+  refuse_tensors({a, b, {m + ".lora_magnitude_vector", DType::kF32, {6}}}, "belongs to DoRA");
+  refuse_tensors({a, b, {m + ".lora_B.bias", DType::kF32, {6}}}, "lora_bias");
+  refuse_tensors(
+      {a, b, {"base_model.model.model.embed_tokens.lora_embedding_A", DType::kF32, {4, 6}}},
+      "adapts an embedding");
+  refuse_tensors({a, b, {"base_model.model.lm_head.weight", DType::kF32, {4, 6}}},
+                 "modules_to_save");
+  refuse_tensors({a, b, {m + ".lora_A.default.weight", DType::kF32, {4, 8}}},
+                 "carries an adapter's name");
+  refuse_tensors({{"up_proj.lora_A.weight", DType::kF32, {4, 8}}},
+                 "is otherwise no base_model.model");
+}
+
+TEST_CASE("peft: absent files") {
+  TempDir dir;
+  LF_CHECK_ERROR(PeftAdapter(dir / "none"), ErrorCode::kNoInput, "none: is no folder");
+  LF_CHECK_ERROR(PeftAdapter(dir.path()), ErrorCode::kNoInput, "adapter_config.json");
+  loongforge::test::write_file(dir / "adapter_config.json", golden_config().dump());
+  LF_CHECK_ERROR(PeftAdapter(dir.path()), ErrorCode::kNoInput, "adapter_model.safetensors");
+  loongforge::test::write_file(dir / "adapter_model.bin", "PK");
+  LF_CHECK_ERROR(PeftAdapter(dir.path()), ErrorCode::kBadData,
+                 "adapter_model.bin: torch files cannot be read");
+}
