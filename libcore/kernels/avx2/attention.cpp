@@ -1,3 +1,4 @@
+#include "kernels/avx2/strided_tile.h"
 #include "kernels/avx2/tile.h"
 #include "kernels/avx2/vec.h"
 #include "kernels/generic/attention_family.h"
@@ -5,15 +6,17 @@
 namespace loongforge::kernels::avx2 {
 namespace {
 
-struct Tiles {
+struct Choice {
   using V = avx2::V;
   using TileBf16 = avx2::TileBf16;
   using TileF32 = avx2::TileF32;
+  template <class Operand, bool kRounds>
+  using Strided = StridedTile<Operand, kRounds>;
   static constexpr int kStrips = 4;
   static constexpr int kQueries = 96;
   static constexpr int kKeys = 128;
 };
-using Family = AttentionFamily<Tiles>;
+using Family = AttentionFamily<Choice>;
 
 }  // namespace
 

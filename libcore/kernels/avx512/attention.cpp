@@ -1,3 +1,4 @@
+#include "kernels/avx512/strided_tile.h"
 #include "kernels/avx512/tile.h"
 #include "kernels/avx512/vec.h"
 #include "kernels/generic/attention_family.h"
@@ -6,17 +7,19 @@ namespace loongforge::kernels::avx512 {
 namespace {
 
 template <class Bf16Tile>
-struct Tiles {
+struct Choice {
   using V = avx512::V;
   using TileBf16 = Bf16Tile;
   using TileF32 = avx512::TileF32;
+  template <class Operand, bool kRounds>
+  using Strided = StridedTile<Operand, kRounds>;
   static constexpr int kStrips = 4;
   static constexpr int kQueries = 96;
   static constexpr int kKeys = 128;
 };
 // Two forms of the bf16 products with the same results; the CPU decides which is faster.
-using Dot = AttentionFamily<Tiles<TileBf16>>;
-using Fma = AttentionFamily<Tiles<TileBf16Fma>>;
+using Dot = AttentionFamily<Choice<TileBf16>>;
+using Fma = AttentionFamily<Choice<TileBf16Fma>>;
 
 size_t scratch_bytes(const AttnJob& job, int64_t max_kv_len, bool backward) noexcept {
   return (dot_is_fast() ? Dot::scratch_bytes : Fma::scratch_bytes)(job, max_kv_len, backward);

@@ -1,10 +1,9 @@
 // Attention on any V and tiles: what forward and backward share, and the table that an ISA's
 // attention.cpp fills.
 //
-// Rows of the score matrix are packed in strips of Tile::kMr (A panels), keys in panels of
-// Tile::kNr (B panels), so that a strip sees of the causal triangle only the panels that it needs,
-// in K order. What is skipped would have added products with p = 0, and a sum that starts at +0
-// never becomes -0: skipping changes no bit.
+// Rows of the score matrix are taken in strips of kMr, keys in B panels of kNr, so that a strip
+// sees of the causal triangle little more than it needs, in K order. What is skipped would have
+// added products with p = 0, and a sum that starts at +0 never becomes -0: skipping changes no bit.
 #pragma once
 
 #include <stddef.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/attention.h"
+#include "kernels/generic/strided.h"
 #include "kernels/types.h"
 
 namespace loongforge::kernels {
@@ -26,6 +26,7 @@ struct AttentionTable {
 };
 
 // Unnamed: a copy per translation unit, because each is compiled for another ISA.
+namespace attn {
 namespace {
 
 [[maybe_unused]] inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -34,6 +35,7 @@ namespace {
 [[maybe_unused]] inline int64_t round_up(int64_t x, int64_t step) {
   return (x + step - 1) / step * step;
 }
+[[maybe_unused]] inline int round_up_16(int x) { return (x + 15) & ~15; }
 
 // Cuts scratch into pieces of whole cache lines; without a base it only counts.
 struct ScratchCutter {
@@ -64,6 +66,15 @@ struct Plane {
   Plane shifted(int64_t row, int64_t col) const { return at(Mat{data, ld, elem}, row, col); }
   Plane with_ld(int64_t new_ld) const { return {data, new_ld, elem}; }
   void* out() const { return const_cast<void*>(data); }
+  // f(pointer to the element), typed.
+  template <class F>
+  void typed(F f) const {
+    if (elem == Elem::kF32) {
+      f(static_cast<const float*>(data));
+    } else {
+      f(static_cast<const Bf16*>(data));
+    }
+  }
 };
 
 // The score rows worked on together: consecutive queries of one head (step 1), or one query in
@@ -81,32 +92,42 @@ struct ScoreRows {
   }
 };
 
-template <class V>
-LF_INLINE V load_n(const void* data, Elem elem, int64_t i, int n) {
-  return elem == Elem::kF32 ? V::load_part(static_cast<const float*>(data) + i, n)
-                            : V::load_part(static_cast<const Bf16*>(data) + i, n);
+// Keys that rows see of a block, relative to its first.
+struct Span {
+  int lo = 0, hi = 0;
+  bool empty() const { return lo >= hi; }
+  static Span of(const ScoreRows& rows, int first, int last, int64_t block, int keys) {
+    return {static_cast<int>(greater(rows.lo(first) - block, 0)),
+            static_cast<int>(lesser(rows.hi(last) - block, keys))};
+  }
+};
+
+// The last vector of a row of n: whole when 16 fit, else the part; n is a multiple of 8.
+template <class V, class T>
+LF_INLINE V load_up_to(const T* p, int64_t left) {
+  return left >= 16 ? V::load(p) : V::load_part(p, static_cast<int>(left));
 }
-template <class V>
-LF_INLINE void store_n(V x, void* data, Elem elem, int64_t i, int n) {
-  if (elem == Elem::kF32) {
-    x.store_part(static_cast<float*>(data) + i, n);
+template <class V, class T>
+LF_INLINE void store_up_to(V x, T* p, int64_t left) {
+  if (left >= 16) {
+    x.store(p);
   } else {
-    x.store_part(static_cast<Bf16*>(data) + i, n);
+    x.store_part(p, static_cast<int>(left));
   }
 }
 // out[0 .. n) = src[0 .. n) * factor, rounded to the element.
 template <class V>
-inline void scale_row(const float* src, float factor, int64_t n, void* out, Elem elem) {
+inline void scale_row(const float* src, float factor, int64_t n, const Plane& out) {
   const V f = V::set1(factor);
-  int64_t i = 0;
-  if (elem == Elem::kF32) {
-    for (; i + 16 <= n; i += 16) (V::load(src + i) * f).store(static_cast<float*>(out) + i);
+  const auto write = [&](auto* p) {
+    for (int64_t i = 0; i < n; i += 16)
+      store_up_to(load_up_to<V>(src + i, n - i) * f, p + i, n - i);
+  };
+  if (out.elem == Elem::kF32) {
+    write(static_cast<float*>(out.out()));
   } else {
-    for (; i + 16 <= n; i += 16) (V::load(src + i) * f).store(static_cast<Bf16*>(out) + i);
+    write(static_cast<Bf16*>(out.out()));
   }
-  if (i < n)
-    store_n(V::load_part(src + i, static_cast<int>(n - i)) * f, out, elem, i,
-            static_cast<int>(n - i));
 }
 
 // ln x for normal x > 0, within 2 ulp or 1e-7; NaN passes. x = 2^e m with m in [sqrt(1/2),
@@ -132,86 +153,91 @@ inline V natural_log(V x) {
   return V::fma(x, V::zero(), V::fma(e, V::set1(0.693147181f), s * p));
 }
 
-// Packing by the element type of the source.
-template <class Tile>
-struct Packer {
-  using Operand = typename Tile::Operand;
-  static constexpr int kMr = Tile::kMr, kNr = Tile::kNr;
-
-  template <class F>
-  static void typed(const Plane& p, F fn) {
-    if (p.elem == Elem::kF32) {
-      fn(static_cast<const float*>(p.data));
-    } else {
-      fn(static_cast<const Bf16*>(p.data));
-    }
-  }
-  // Strips of rows: A(i, kk) = src[i, kk], panel after panel.
-  static void strips(const Plane& src, int64_t rows, int64_t k, Operand* dst) {
-    typed(src, [&](auto* p) {
-      for (int64_t i = 0; i < rows; i += kMr, dst += Tile::a_panel_elems(k))
-        Tile::pack_a(p + i * src.ld, src.ld, static_cast<int>(lesser(kMr, rows - i)), k, dst);
-    });
-  }
-  // A(i, kk) = src[kk, i]
-  static void strips_t(const Plane& src, int64_t rows, int64_t k, Operand* dst) {
-    typed(src, [&](auto* p) {
-      for (int64_t i = 0; i < rows; i += kMr, dst += Tile::a_panel_elems(k))
-        Tile::pack_a_t(p + i, src.ld, static_cast<int>(lesser(kMr, rows - i)), k, dst);
-    });
-  }
-  // Panels of columns: B(kk, j) = src[kk, j]
-  static void panels(const Plane& src, int64_t cols, int64_t k, Operand* dst) {
-    typed(src, [&](auto* p) {
-      for (int64_t j = 0; j < cols; j += kNr, dst += Tile::b_panel_elems(k))
-        Tile::pack_b(p + j, src.ld, static_cast<int>(lesser(kNr, cols - j)), k, dst);
-    });
-  }
-  // B(kk, j) = src[j, kk]
-  static void panels_t(const Plane& src, int64_t cols, int64_t k, Operand* dst) {
-    typed(src, [&](auto* p) {
-      for (int64_t j = 0; j < cols; j += kNr, dst += Tile::b_panel_elems(k))
-        Tile::pack_b_t(p + j * src.ld, src.ld, static_cast<int>(lesser(kNr, cols - j)), k, dst);
-    });
-  }
-  static int64_t strips_elems(int64_t rows, int64_t k) {
-    return (rows + kMr - 1) / kMr * static_cast<int64_t>(Tile::a_panel_elems(k));
-  }
-  static int64_t panels_elems(int64_t cols, int64_t k) {
-    return (cols + kNr - 1) / kNr * static_cast<int64_t>(Tile::b_panel_elems(k));
-  }
-};
-
-// How P and dS are kept between the softmax and their packing.
-template <bool kRounded>
-struct ProbElem {
-  using Type = float;
-};
-template <>
-struct ProbElem<true> {
-  using Type = Bf16;
-};
-
-// The vectors of 16 that cover [lo, hi): full(j) for whole ones, part(j, from, to) where only those
-// lanes count.
-template <class Full, class Part>
-LF_INLINE void for_vectors(int lo, int hi, Full full, Part part) {
-  int j = lo & ~15;
-  if (j < lo && j < hi) {
-    part(j, lo - j, hi - j < 16 ? hi - j : 16);
-    j += 16;
-  }
-  for (; j + 16 <= hi; j += 16) full(j);
-  if (j < hi) part(j, 0, hi - j);
-}
 template <class V>
-LF_INLINE V keep_lanes(V x, int from, int to, V other) {
-  return V::select_first(from, other, V::select_first(to, x, other));
+LF_INLINE V keep_lanes(V x, int from, int to) {
+  return V::select_first(from, V::zero(), V::select_first(to, x, V::zero()));
 }
 template <class T>
 LF_INLINE void clear(T* p, int from, int to) {
   if (from < to) memset(p + from, 0, sizeof(T) * static_cast<size_t>(to - from));
 }
 
+// Values as operands in memory. Rows: [row][ld] operands. A panel of B: pairs of k, each the odd
+// and the even row of kNr (float), or kNr words of (even, odd) (Bf16).
+template <class V, class Operand, bool kRounds>
+struct Operands;
+
+template <class V, bool kRounds>
+struct Operands<V, float, kRounds> {
+  static LF_INLINE void store(V x, float* p) {
+    if constexpr (kRounds) x = x.to_bf16();
+    x.store(p);
+  }
+  // Columns [j, j + 16) of the pair at `pair`.
+  template <int kNr>
+  static LF_INLINE void store_pair(V even, V odd, float* pair, int j) {
+    store(odd, pair + j);
+    store(even, pair + kNr + j);
+  }
+  // A(i, k) = data[i * ld + k]
+  static StridedA by_rows(const float* data, int64_t ld) { return {data, ld, 2, 1, 0}; }
+};
+
+template <class V>
+struct Operands<V, Bf16, true> {
+  static LF_INLINE void store(V x, Bf16* p) { x.store(p); }
+  template <int kNr>
+  static LF_INLINE void store_pair(V even, V odd, Bf16* pair, int j) {
+    const V words = V::bit_or(odd.to_bf16(), V::template shift_right<16>(even.to_bf16()));
+    words.store(reinterpret_cast<float*>(pair) + j);
+  }
+  static StridedA by_rows(const Bf16* data, int64_t ld) { return {data, ld / 2, 1, 0, 0}; }
+};
+
+// Copies into operands.
+template <class V, class Tile, bool kRounds>
+struct Pack {
+  using Operand = typename Tile::Operand;
+  using Ops = Operands<V, Operand, kRounds>;
+  static constexpr int kNr = Tile::kNr;
+
+  // dst[row][ld]
+  static void rows(const Plane& src, int64_t count, int64_t dim, Operand* dst, int64_t ld) {
+    src.typed([&](auto* p) {
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t d = 0; d < dim; d += 16)
+          Ops::store(load_up_to<V>(p + i * src.ld + d, dim - d), dst + i * ld + d);
+    });
+  }
+  // Panels of columns: B(k, j) = src[k, j]
+  static void panels(const Plane& src, int64_t cols, int64_t k, Operand* dst) {
+    const auto panel = static_cast<int64_t>(Tile::b_panel_elems(k));
+    src.typed([&](auto* p) {
+      for (int64_t kk = 0; kk < k; kk += 2) {
+        const auto* even = p + kk * src.ld;
+        const auto* odd = even + src.ld;
+        for (int64_t j = 0; j < round_up(cols, kNr); j += 16) {
+          const int64_t left = greater(cols - j, 0);
+          const V x = load_up_to<V>(even + j, left),
+                  y = kk + 1 < k ? load_up_to<V>(odd + j, left) : V::zero();
+          Ops::template store_pair<kNr>(x, y, dst + j / kNr * panel + kk * kNr,
+                                        static_cast<int>(j % kNr));
+        }
+      }
+    });
+  }
+  // B(k, j) = src[j, k]
+  static void panels_t(const Plane& src, int64_t cols, int64_t k, Operand* dst) {
+    src.typed([&](auto* p) {
+      for (int64_t j = 0; j < cols; j += kNr, dst += Tile::b_panel_elems(k))
+        Tile::pack_b_t(p + j * src.ld, src.ld, static_cast<int>(lesser(kNr, cols - j)), k, dst);
+    });
+  }
+  static int64_t panels_elems(int64_t cols, int64_t k) {
+    return (cols + kNr - 1) / kNr * static_cast<int64_t>(Tile::b_panel_elems(k));
+  }
+};
+
 }  // namespace
+}  // namespace attn
 }  // namespace loongforge::kernels

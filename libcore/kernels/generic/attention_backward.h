@@ -8,14 +8,14 @@
 // of the K order counted from the document's first query. Blocks only cut these sums, so that their
 // sizes and any split by queries (dQ) or keys (dK, dV) leave every bit alone.
 //
-// dK and dV are summed transposed, [head_dim][keys]: there P and dS are B panels, whose packing
-// only interleaves rows.
+// dK and dV are summed transposed, [head_dim][keys]: there P and dS are B panels, which the softmax
+// writes as it goes.
 #pragma once
 
 #include "kernels/generic/attention.h"
 #include "kernels/generic/math_vec.h"
 
-namespace loongforge::kernels {
+namespace loongforge::kernels::attn {
 namespace {
 
 // What to compute: the queries and keys that take part, and which results are wanted. REQUIRES q0
@@ -27,15 +27,19 @@ struct BackwardPart {
 
 // kQueries, kKeys: the block of the score matrix in work, tuned per ISA. TransposeTile: an fp32
 // tile (its pack_b_t).
-template <class V, class Tile, class TransposeTile, bool kRounded, int kQueries, int kKeys>
-struct AttnBackward {
+template <class V, class Tile, class Strided, class TransposeTile, bool kRounds, int kQueries,
+          int kKeys>
+struct Backward {
   using Operand = typename Tile::Operand;
-  using Prob = typename ProbElem<kRounded>::Type;
-  using Pack = Packer<Tile>;
-  static constexpr int kMr = Tile::kMr, kNr = Tile::kNr, kNrT = TransposeTile::kNr;
+  using Ops = Operands<V, Operand, kRounds>;
+  using Packing = Pack<V, Tile, kRounds>;
+  static constexpr int kMr = Strided::kMr, kNr = Strided::kNr, kNrT = TransposeTile::kNr;
   static constexpr int kStrips = (kQueries + kMr - 1) / kMr;
   static constexpr int kLd = kKeys + 16;  // no power of two: rows fall on different cache sets
-  static_assert(kNr % 16 == 0 && kKeys % kNr == 0 && kQueries % 2 == 0 && kMr <= 16);
+  static constexpr int kPanel = kQueries * kNr;
+  static constexpr bool kPairs = sizeof(Operand) == 2;
+  static_assert(kNr == Tile::kNr && kNr % 16 == 0 && kKeys % kNr == 0 && kQueries % 2 == 0);
+  static_assert(kMr % 2 == 0, "a pair of rows stands in one strip");
 
   // Of the kv head, keys from key0:
   Operand* keys_t;    // panels of keys, K = head_dim
@@ -44,18 +48,17 @@ struct AttnBackward {
   float* dk_sums;     // [panel of keys][head_dim][kNr]
   float* dv_sums;
   // Of the block of queries:
-  Operand *q_strips, *do_strips;    // strips of queries, K = head_dim
-  Operand *q_columns, *do_columns;  // strips of head_dim, K = queries
-  float* dq_sums;                   // [kQueries][ldq]
-  float *delta, *lse;               // [kQueries]
+  Operand *q_rows, *do_rows;    // [kQueries][ld], a row of 0 after an odd number of them
+  Operand *q_pairs, *do_pairs;  // kPairs: [kQueries / 2][ld] words of two rows
+  float* dq_sums;               // [kQueries][ld]
+  float *delta, *lse;           // [kQueries]
   // Of the block of scores:
-  float *scores, *dps;                 // [kQueries][kLd]
-  Prob *probs, *dscores;               // [kQueries][kLd]
-  Operand *prob_panel, *dscore_panel;  // one panel of keys, K = queries
-  Operand* dscore_strip;               // one strip of queries, K = keys
-  float* transposed;                   // [kNr][kNrT]
+  float *scores, *dps;                   // [kQueries][kLd]
+  Operand* dscores;                      // [kQueries][kLd]; takes the place of scores where it can
+  Operand *prob_panels, *dscore_panels;  // [panel of keys]: K = queries
+  float* transposed;                     // [kNr][kNrT]
 
-  int64_t head_dim, ldq;
+  int64_t head_dim, ld;
   int64_t key0;  // a multiple of kKeys
   int64_t n_keys;
   float scale;
@@ -65,32 +68,30 @@ struct AttnBackward {
     ScratchCutter cut{static_cast<uint8_t*>(scratch)};
     head_dim = dim;
     n_keys = count;
-    ldq = round_up(dim, kNr) + 16;
-    keys_t = cut.take<Operand>(Pack::panels_elems(n_keys, dim));
-    values_t = cut.take<Operand>(Pack::panels_elems(n_keys, dim));
-    keys = cut.take<Operand>(Pack::panels_elems(dim, n_keys));
+    ld = round_up(dim, 16) + 16;
+    keys_t = cut.take<Operand>(Packing::panels_elems(n_keys, dim));
+    values_t = cut.take<Operand>(Packing::panels_elems(n_keys, dim));
+    keys = cut.take<Operand>(Packing::panels_elems(dim, n_keys));
     dk_sums = cut.take<float>(round_up(n_keys, kNr) * dim);
     dv_sums = cut.take<float>(round_up(n_keys, kNr) * dim);
-    q_strips = cut.take<Operand>(Pack::strips_elems(kQueries, dim));
-    do_strips = cut.take<Operand>(Pack::strips_elems(kQueries, dim));
-    q_columns = cut.take<Operand>(Pack::strips_elems(dim, kQueries));
-    do_columns = cut.take<Operand>(Pack::strips_elems(dim, kQueries));
-    dq_sums = cut.take<float>(kQueries * ldq);
+    q_rows = cut.take<Operand>(kQueries * ld);
+    do_rows = cut.take<Operand>(kQueries * ld);
+    q_pairs = kPairs ? cut.take<Operand>(kQueries * ld) : q_rows;
+    do_pairs = kPairs ? cut.take<Operand>(kQueries * ld) : do_rows;
+    dq_sums = cut.take<float>(kQueries * ld);
     delta = cut.take<float>(kQueries);
     lse = cut.take<float>(kQueries);
     scores = cut.take<float>(kQueries * kLd);
     dps = cut.take<float>(kQueries * kLd);
-    probs = cut.take<Prob>(kQueries * kLd);
-    dscores = cut.take<Prob>(kQueries * kLd);
-    prob_panel = cut.take<Operand>(static_cast<int64_t>(Tile::b_panel_elems(kQueries)));
-    dscore_panel = cut.take<Operand>(static_cast<int64_t>(Tile::b_panel_elems(kQueries)));
-    dscore_strip = cut.take<Operand>(static_cast<int64_t>(Tile::a_panel_elems(kKeys)));
+    dscores = kPairs ? cut.take<Operand>(kQueries * kLd) : reinterpret_cast<Operand*>(scores);
+    prob_panels = cut.take<Operand>(kKeys / kNr * kPanel);
+    dscore_panels = cut.take<Operand>(kKeys / kNr * kPanel);
     transposed = cut.take<float>(static_cast<int64_t>(TransposeTile::b_panel_elems(kNr)));
     return cut.used;
   }
 
   static size_t scratch_bytes(const AttnJob& job, int64_t max_kv_len) {
-    return AttnBackward().place(nullptr, job.head_dim, max_kv_len);
+    return Backward().place(nullptr, job.head_dim, max_kv_len);
   }
 
   static void run(const AttnJob& job, const AttnDoc& doc, int64_t kv_head, const BackwardPart& part,
@@ -99,16 +100,16 @@ struct AttnBackward {
     const int64_t dim = job.head_dim, group = job.heads / job.kv_heads;
     const ScoreRows all{
         static_cast<int>(part.q1 - part.q0), part.q0, 1, job.window, part.k0, part.k1};
-    AttnBackward self;
+    Backward self;
     self.part = part;
     self.key0 = round_down(all.lo(0), kKeys);
     self.place(scratch, dim, all.hi(all.count - 1) - self.key0);
     self.scale = job.scale;
     const Plane k = Plane::at(job.k, doc.kv_row + self.key0, kv_head * dim);
-    Pack::panels_t(k, self.n_keys, dim, self.keys_t);
-    Pack::panels_t(Plane::at(job.v, doc.kv_row + self.key0, kv_head * dim), self.n_keys, dim,
-                   self.values_t);
-    if (part.want_q) Pack::panels(k, dim, self.n_keys, self.keys);
+    Packing::panels_t(k, self.n_keys, dim, self.keys_t);
+    Packing::panels_t(Plane::at(job.v, doc.kv_row + self.key0, kv_head * dim), self.n_keys, dim,
+                      self.values_t);
+    if (part.want_q) Packing::panels(k, dim, self.n_keys, self.keys);
     if (part.want_kv) {
       const size_t bytes = sizeof(float) * static_cast<size_t>(round_up(self.n_keys, kNr) * dim);
       memset(self.dk_sums, 0, bytes);
@@ -125,17 +126,12 @@ struct AttnBackward {
 
   void query_block(const AttnJob& job, const AttnDoc& doc, int64_t head, int64_t query, int count) {
     const int64_t row = doc.q_row + query, col = head * head_dim;
-    const Plane q = Plane::at(job.q, row, col), d_o = Plane::at(job.d_o, row, col);
-    Pack::strips(q, count, head_dim, q_strips);
-    Pack::strips(d_o, count, head_dim, do_strips);
-    if (part.want_kv) {
-      Pack::strips_t(q, head_dim, count, q_columns);
-      Pack::strips_t(d_o, head_dim, count, do_columns);
-    }
-    const Plane o = Plane::at(job.o_saved, row, col);
+    const Plane d_o = Plane::at(job.d_o, row, col), o = Plane::at(job.o_saved, row, col);
+    take_rows(Plane::at(job.q, row, col), count, q_rows, q_pairs);
+    take_rows(d_o, count, do_rows, do_pairs);
     for (int r = 0; r < count; ++r) delta[r] = dot_row(d_o.shifted(r, 0), o.shifted(r, 0));
     memcpy(lse, job.lse + head * job.lse_ld + row, sizeof(float) * static_cast<size_t>(count));
-    if (part.want_q) memset(dq_sums, 0, sizeof(float) * static_cast<size_t>(count * ldq));
+    if (part.want_q) memset(dq_sums, 0, sizeof(float) * static_cast<size_t>(count * ld));
 
     const ScoreRows rows{count, query, 1, job.window, part.k0, part.k1};
     for (int64_t b0 = round_down(rows.lo(0), kKeys); b0 < rows.hi(count - 1); b0 += kKeys)
@@ -144,30 +140,44 @@ struct AttnBackward {
     if (!part.want_q) return;
     const Plane dq = Plane::at(job.dq, row, col);
     for (int r = 0; r < count; ++r)
-      scale_row<V>(dq_sums + r * ldq, scale, head_dim, dq.shifted(r, 0).out(), dq.elem);
+      scale_row<V>(dq_sums + r * ld, scale, head_dim, dq.shifted(r, 0));
+  }
+
+  // Rows as operands, and as pairs where columns are needed in pairs.
+  void take_rows(const Plane& src, int count, Operand* rows, Operand* pairs) const {
+    Packing::rows(src, count, head_dim, rows, ld);
+    if (count % 2 != 0) clear(rows + count * ld, 0, static_cast<int>(ld));
+    if constexpr (kPairs) {
+      for (int r = 0; r < count; r += 2)
+        for (int d = 0; d < head_dim; d += 16)
+          Ops::template store_pair<0>(V::load(rows + r * ld + d), V::load(rows + (r + 1) * ld + d),
+                                      pairs + r * ld, d);
+    }
+  }
+  // A(i, k) = row k's feature i, from the even row `from` on.
+  StridedA columns(const Operand* pairs, int from) const {
+    const Operand* at = pairs + from * ld;
+    return kPairs ? StridedA{at, 1, ld, 0, 0} : StridedA{at, 1, 2 * ld, ld, 0};
+  }
+  static StridedA shifted(const StridedA& a, int64_t words) {
+    return {static_cast<const float*>(a.data) + words, a.row, a.step, a.odd, a.even};
   }
 
   // delta: dO as the operand that it is in dp.
   float dot_row(const Plane& a, const Plane& b) const {
     V sum = V::zero();
-    for (int64_t i = 0; i < head_dim; i += 16) {
-      const int n = static_cast<int>(lesser(16, head_dim - i));
-      V x = load_n<V>(a.data, a.elem, i, n);
-      if constexpr (kRounded) x = x.to_bf16();
-      sum = V::fma(x, load_n<V>(b.data, b.elem, i, n), sum);
-    }
+    a.typed([&](auto* x) {
+      b.typed([&](auto* y) {
+        for (int64_t i = 0; i < head_dim; i += 16) {
+          V left = load_up_to<V>(x + i, head_dim - i);
+          if constexpr (kRounds) left = left.to_bf16();
+          sum = V::fma(left, load_up_to<V>(y + i, head_dim - i), sum);
+        }
+      });
+    });
     return sum.reduce_add();
   }
 
-  // The keys of the block at b0 that rows first .. last see, relative to b0.
-  struct Span {
-    int lo, hi;
-    bool empty() const { return lo >= hi; }
-  };
-  static Span span(const ScoreRows& rows, int first, int last, int64_t b0) {
-    return {static_cast<int>(greater(rows.lo(first) - b0, 0)),
-            static_cast<int>(lesser(rows.hi(last) - b0, kKeys))};
-  }
   static int strip_rows(const ScoreRows& rows, int strip) {
     return static_cast<int>(lesser(kMr, rows.count - strip * kMr));
   }
@@ -176,25 +186,29 @@ struct AttnBackward {
     const int strips = (rows.count + kMr - 1) / kMr;
     Span spans[kStrips] = {};
     for (int s = 0; s < strips; ++s)
-      spans[s] = span(rows, s * kMr, s * kMr + strip_rows(rows, s) - 1, b0);
+      spans[s] = Span::of(rows, s * kMr, s * kMr + strip_rows(rows, s) - 1, b0, kKeys);
     const int begin = spans[0].lo / kNr * kNr, end = spans[strips - 1].hi;
 
-    const auto strip_elems = static_cast<int64_t>(Tile::a_panel_elems(head_dim));
     for (int c = begin; c < end; c += kNr) {
       const int64_t panel =
           (b0 - key0 + c) / kNr * static_cast<int64_t>(Tile::b_panel_elems(head_dim));
       for (int s = 0; s < strips; ++s) {
         if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
-        const int mr = strip_rows(rows, s);
-        const int64_t at = static_cast<int64_t>(s) * kMr * kLd + c;
-        Tile::mul(mr, kNr, head_dim, q_strips + s * strip_elems, keys_t + panel, scores + at, kLd,
-                  false);
-        Tile::mul(mr, kNr, head_dim, do_strips + s * strip_elems, values_t + panel, dps + at, kLd,
-                  false);
+        const int mr = strip_rows(rows, s),
+                  nr = static_cast<int>(lesser(kNr, round_up_16(spans[s].hi - c)));
+        const int64_t at = static_cast<int64_t>(s) * kMr * kLd + c, row = s * kMr * ld,
+                      pairs = head_dim / 2;
+        Strided::mul(mr, nr, pairs, Ops::by_rows(q_rows + row, ld), keys_t + panel, scores + at,
+                     kLd, false);
+        Strided::mul(mr, nr, pairs, Ops::by_rows(do_rows + row, ld), values_t + panel, dps + at,
+                     kLd, false);
       }
     }
-    for (int s = 0; s < strips; ++s)
-      if (!spans[s].empty()) prob_strip(rows, s, b0, spans[s]);
+    for (int s = 0; s < strips; ++s) {
+      if (spans[s].empty()) continue;
+      for (int r = s * kMr; r < s * kMr + strip_rows(rows, s); r += 2)
+        prob_pair(rows, r, b0, spans[s]);
+    }
     if (part.want_kv)
       for (int c = begin; c < end; c += kNr) add_to_keys(rows, b0, c);
     if (part.want_q)
@@ -202,38 +216,67 @@ struct AttnBackward {
         if (!spans[s].empty()) add_to_queries(strip_rows(rows, s), s, b0, spans[s]);
   }
 
-  // P and dS of a strip, with zeros up to the panel edges around what the strip sees.
-  void prob_strip(const ScoreRows& rows, int strip, int64_t b0, Span strip_span) {
-    const int from = strip_span.lo / kNr * kNr, to = (strip_span.hi + kNr - 1) / kNr * kNr;
-    for (int r = strip * kMr; r < strip * kMr + strip_rows(rows, strip); ++r) {
-      const Span seen = span(rows, r, r, b0);
-      Prob* p = probs + r * kLd;
-      Prob* ds = dscores + r * kLd;
-      if (seen.empty()) {
-        clear(p, from, to);
-        clear(ds, from, to);
-        continue;
-      }
-      prob_row(r, seen.lo, seen.hi, p, ds);
-      const int before = seen.lo & ~15, after = (seen.hi + 15) & ~15;
-      clear(p, from, before);
-      clear(ds, from, before);
-      clear(p, after, to);
-      clear(ds, after, to);
-    }
+  // One row of the pair at work: its constants and what it sees of the block.
+  struct RowState {
+    const float *s, *dp;
+    V bias, delta;
+    Operand* ds;
+    Span seen;
+  };
+  RowState row_state(const ScoreRows& rows, int r, int64_t b0) const {
+    RowState row;
+    row.s = scores + r * kLd;
+    row.dp = dps + r * kLd;
+    row.bias = V::set1(-lse[r]);
+    row.delta = V::set1(delta[r]);
+    row.ds = dscores + r * kLd;
+    row.seen = Span::of(rows, r, r, b0, kKeys);
+    return row;
+  }
+  struct Pair {
+    V p, ds;
+  };
+  LF_INLINE Pair whole(const RowState& row, V factor, int j) const {
+    const V p = generic::exp(V::fma(V::load(row.s + j), factor, row.bias));
+    return {p, p * (V::load(row.dp + j) - row.delta)};
+  }
+  Pair part_of(const RowState& row, V factor, int j) const {
+    if (row.seen.lo >= j + 16 || row.seen.hi <= j || row.seen.empty())
+      return {V::zero(), V::zero()};
+    const int from = row.seen.lo > j ? row.seen.lo - j : 0,
+              to = row.seen.hi < j + 16 ? row.seen.hi - j : 16;
+    const Pair x = whole(row, factor, j);
+    return {keep_lanes(x.p, from, to), keep_lanes(x.ds, from, to)};
   }
 
-  void prob_row(int r, int lo, int hi, Prob* p, Prob* ds) const {
-    const float *s = scores + r * kLd, *dp = dps + r * kLd;
-    const V factor = V::set1(scale), bias = V::set1(-lse[r]), shift = V::set1(delta[r]);
-    const auto prob = [&](int j) { return generic::exp(V::fma(V::load(s + j), factor, bias)); };
-    const auto keep = [&](int j, V x) {
-      x.store(p + j);
-      (x * (V::load(dp + j) - shift)).store(ds + j);
+  // P and dS of rows r and r + 1 (none after the last), 0 around what they see, in all panels that
+  // the strip sees.
+  void prob_pair(const ScoreRows& rows, int r, int64_t b0, Span strip_span) {
+    const int from = strip_span.lo / kNr * kNr, to = static_cast<int>(round_up(strip_span.hi, kNr));
+    const bool two = r + 1 < rows.count;
+    const RowState even = row_state(rows, r, b0);
+    RowState odd = even;
+    if (two) odd = row_state(rows, r + 1, b0);
+    if (!two) odd.seen = Span{};
+    const V factor = V::set1(scale);
+    const auto keep = [&](int j, const Pair& x, const Pair& y) {
+      const int64_t at = static_cast<int64_t>(j / kNr) * kPanel + static_cast<int64_t>(r) * kNr;
+      if (part.want_kv) {
+        Ops::template store_pair<kNr>(x.p, y.p, prob_panels + at, j % kNr);
+        Ops::template store_pair<kNr>(x.ds, y.ds, dscore_panels + at, j % kNr);
+      }
+      if (part.want_q) {
+        Ops::store(x.ds, even.ds + j);
+        if (two) Ops::store(y.ds, odd.ds + j);
+      }
     };
-    for_vectors(
-        lo, hi, [&](int j) { keep(j, prob(j)); },
-        [&](int j, int a, int b) { keep(j, keep_lanes(prob(j), a, b, V::zero())); });
+    // Vectors that both rows see as a whole.
+    const int full_lo = static_cast<int>(lesser(to, greater(from, round_up_16(odd.seen.lo))));
+    const int full_hi = static_cast<int>(greater(full_lo, lesser(even.seen.hi, odd.seen.hi) & ~15));
+    int j = from;
+    for (; j < full_lo; j += 16) keep(j, part_of(even, factor, j), part_of(odd, factor, j));
+    for (; j < full_hi; j += 16) keep(j, whole(even, factor, j), whole(odd, factor, j));
+    for (; j < to; j += 16) keep(j, part_of(even, factor, j), part_of(odd, factor, j));
   }
 
   // dV^T += dO^T P and dK^T += Q^T dS for the panel of keys at b0 + c.
@@ -244,30 +287,30 @@ struct AttnBackward {
     const int from = static_cast<int>(round_down(greater(first_key - rows.position, 0), 2));
     int64_t last = rows.count;
     if (rows.window > 0) last = lesser(last, last_key + rows.window - rows.position);
-    const int k = static_cast<int>(last) - from;
-    if (k <= 0) return;
-    const int64_t row = static_cast<int64_t>(from) * kLd + c;
-    Tile::pack_b(probs + row, kLd, kNr, k, prob_panel);
-    Tile::pack_b(dscores + row, kLd, kNr, k, dscore_panel);
-    const int64_t panel = (first_key - key0) * head_dim;
-    const auto column_elems = static_cast<int64_t>(Tile::a_panel_elems(rows.count));
+    if (last <= from) return;
+    const int64_t pairs = (last - from + 1) / 2;
+    const int64_t b = static_cast<int64_t>(c / kNr) * kPanel + static_cast<int64_t>(from) * kNr;
+    const int64_t sums = (first_key - key0) * head_dim;
+    const StridedA d_o = columns(do_pairs, from), q = columns(q_pairs, from);
     for (int64_t d = 0; d < head_dim; d += kMr) {
       const int mr = static_cast<int>(lesser(kMr, head_dim - d));
-      const int64_t a = d / kMr * column_elems + static_cast<int64_t>(from) * kMr;
-      Tile::mul(mr, kNr, k, do_columns + a, prob_panel, dv_sums + panel + d * kNr, kNr, true);
-      Tile::mul(mr, kNr, k, q_columns + a, dscore_panel, dk_sums + panel + d * kNr, kNr, true);
+      Strided::mul(mr, kNr, pairs, shifted(d_o, d), prob_panels + b, dv_sums + sums + d * kNr, kNr,
+                   true);
+      Strided::mul(mr, kNr, pairs, shifted(q, d), dscore_panels + b, dk_sums + sums + d * kNr, kNr,
+                   true);
     }
   }
 
   // dQ += dS K for a strip of queries.
   void add_to_queries(int mr, int strip, int64_t b0, Span strip_span) {
-    const int from = strip_span.lo & ~15, k = strip_span.hi - from;
-    Tile::pack_a(dscores + static_cast<int64_t>(strip) * kMr * kLd + from, kLd, mr, k,
-                 dscore_strip);
+    const int from = strip_span.lo & ~15;
     const auto panel_elems = static_cast<int64_t>(Tile::b_panel_elems(n_keys));
+    const StridedA ds = Ops::by_rows(dscores + static_cast<int64_t>(strip) * kMr * kLd + from, kLd);
     for (int64_t d = 0; d < head_dim; d += kNr) {
       const Operand* panel = keys + d / kNr * panel_elems + (b0 - key0 + from) * kNr;
-      Tile::mul(mr, kNr, k, dscore_strip, panel, dq_sums + strip * kMr * ldq + d, ldq, true);
+      const int nr = static_cast<int>(lesser(kNr, round_up(head_dim - d, 16)));
+      Strided::mul(mr, nr, (strip_span.hi - from + 1) / 2, ds, panel,
+                   dq_sums + strip * kMr * ld + d, ld, true);
     }
   }
 
@@ -280,12 +323,11 @@ struct AttnBackward {
         // As packed fp32 panels stand: element (column i, row kk) at (kk ^ 1) * kNrT + i.
         TransposeTile::pack_b_t(panel + d * kNr, kNr, static_cast<int>(width), kNr, transposed);
         for (int64_t j = greater(part.k0 - key, 0); j < lesser(kNr, part.k1 - key); ++j)
-          scale_row<V>(transposed + (j ^ 1) * kNrT, factor, width, out.shifted(key + j, d).out(),
-                       out.elem);
+          scale_row<V>(transposed + (j ^ 1) * kNrT, factor, width, out.shifted(key + j, d));
       }
     }
   }
 };
 
 }  // namespace
-}  // namespace loongforge::kernels
+}  // namespace loongforge::kernels::attn

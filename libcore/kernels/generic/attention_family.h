@@ -1,7 +1,8 @@
 // The functions of an ISA's AttentionTable, by precision.
 //
-// Tiles: what an ISA chooses, none of it deciding results: V, TileBf16, TileF32, kStrips (strips of
-// a block of rows in forward), kQueries and kKeys (the block of scores in backward).
+// Isa: what an ISA chooses, none of it deciding results: V, TileBf16 and TileF32 (packing),
+// Strided<Operand, kRounds> (the products), kStrips (strips of a block of rows in forward),
+// kQueries and kKeys (the block of scores in backward).
 #pragma once
 
 #include "kernels/generic/attention.h"
@@ -11,15 +12,19 @@
 namespace loongforge::kernels {
 namespace {
 
-template <class Tiles>
+template <class Isa>
 struct AttentionFamily {
-  using V = typename Tiles::V;
-  using TileF32 = typename Tiles::TileF32;
-  using ForwardBf16 = AttnForward<V, typename Tiles::TileBf16, true, Tiles::kStrips>;
-  using ForwardF32 = AttnForward<V, TileF32, false, Tiles::kStrips>;
+  using V = typename Isa::V;
+  using TileBf16 = typename Isa::TileBf16;
+  using TileF32 = typename Isa::TileF32;
+  using StridedBf16 = typename Isa::template Strided<typename TileBf16::Operand, true>;
+  using StridedF32 = typename Isa::template Strided<float, false>;
+  using ForwardBf16 = attn::Forward<V, TileBf16, StridedBf16, true, Isa::kStrips>;
+  using ForwardF32 = attn::Forward<V, TileF32, StridedF32, false, Isa::kStrips>;
   using BackwardBf16 =
-      AttnBackward<V, typename Tiles::TileBf16, TileF32, true, Tiles::kQueries, Tiles::kKeys>;
-  using BackwardF32 = AttnBackward<V, TileF32, TileF32, false, Tiles::kQueries, Tiles::kKeys>;
+      attn::Backward<V, TileBf16, StridedBf16, TileF32, true, Isa::kQueries, Isa::kKeys>;
+  using BackwardF32 =
+      attn::Backward<V, TileF32, StridedF32, TileF32, false, Isa::kQueries, Isa::kKeys>;
 
   static size_t scratch_bytes(const AttnJob& job, int64_t max_kv_len, bool backward) noexcept {
     const bool bf16 = job.precision == Precision::kBf16;
@@ -40,7 +45,7 @@ struct AttentionFamily {
   static void backward(const AttnJob& job, const AttnDoc& doc, int64_t kv_head, int64_t q0,
                        int64_t q1, int64_t k0, int64_t k1, bool want_q, bool want_kv,
                        void* scratch) noexcept {
-    const BackwardPart part{q0, q1, k0, k1, want_q, want_kv};
+    const attn::BackwardPart part{q0, q1, k0, k1, want_q, want_kv};
     if (job.precision == Precision::kBf16) {
       BackwardBf16::run(job, doc, kv_head, part, scratch);
     } else {

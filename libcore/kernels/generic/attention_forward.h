@@ -11,33 +11,32 @@
 #include "kernels/generic/attention.h"
 #include "kernels/generic/math_vec.h"
 
-namespace loongforge::kernels {
+namespace loongforge::kernels::attn {
 namespace {
 
-// kRounded: P is rounded to bf16 as an operand (Precision::kBf16). kStrips: strips of a block of
-// rows.
-template <class V, class Tile, bool kRounded, int kStrips>
-struct AttnForward {
+// kRounds: operands are bf16 (Precision::kBf16). kStrips: strips of a block of rows.
+template <class V, class Tile, class Strided, bool kRounds, int kStrips>
+struct Forward {
   using Operand = typename Tile::Operand;
-  using Prob = typename ProbElem<kRounded>::Type;
-  using Pack = Packer<Tile>;
-  static constexpr int kMr = Tile::kMr, kNr = Tile::kNr;
+  using Ops = Operands<V, Operand, kRounds>;
+  using Packing = Pack<V, Tile, kRounds>;
+  static constexpr int kMr = Strided::kMr, kNr = Strided::kNr;
   static constexpr int kRows = kStrips * kMr;
   static constexpr int kLdS =
       kAttnKeyBlock + 16;  // no power of two: rows fall on different cache sets
+  static constexpr bool kInPlace = sizeof(Operand) == sizeof(float);  // P overwrites its scores
   static constexpr float kMinusInf = -__builtin_inff();
-  static_assert(kNr % 16 == 0 && kAttnKeyBlock % kNr == 0 && kMr <= 16);
+  static_assert(kNr == Tile::kNr && kNr % 16 == 0 && kAttnKeyBlock % kNr == 0 && kMr <= 16);
 
   Operand* keys;     // panels of keys, K = head_dim; the first panel starts with key0
   Operand* values;   // panels of head_dim, K = keys from key0
-  Operand* queries;  // strips
-  Operand* probs;    // strips of a_panel_elems(kAttnKeyBlock)
+  Operand* queries;  // [kRows][ldq]
   float* scores;     // [kRows][kLdS]
-  Prob* prob_rows;   // [kMr][kLdS]
+  Operand* probs;    // [kRows][kLdS]
   float* sums;       // O: [kRows][ldo]
   float* row_max;    // [kRows + 16], likewise row_sum
   float* row_sum;
-  int64_t head_dim, ldo;
+  int64_t head_dim, ldq, ldo;
   int64_t key0;          // first packed key, a multiple of kNr
   int64_t values_panel;  // elements of one panel of values
   float scale;
@@ -45,13 +44,17 @@ struct AttnForward {
   size_t place(void* scratch, int64_t dim, int64_t n_keys) {
     ScratchCutter cut{static_cast<uint8_t*>(scratch)};
     head_dim = dim;
-    ldo = round_up(dim, kNr) + 16;
-    keys = cut.take<Operand>(Pack::panels_elems(n_keys, dim));
-    values = cut.take<Operand>(Pack::panels_elems(dim, n_keys));
-    queries = cut.take<Operand>(Pack::strips_elems(kRows, dim));
-    probs = cut.take<Operand>(Pack::strips_elems(kRows, kAttnKeyBlock));
+    ldq = ldo = round_up(dim, 16) + 16;
+    values_panel = static_cast<int64_t>(Tile::b_panel_elems(n_keys));
+    keys = cut.take<Operand>(Packing::panels_elems(n_keys, dim));
+    values = cut.take<Operand>(Packing::panels_elems(dim, n_keys));
+    queries = cut.take<Operand>(kRows * ldq);
     scores = cut.take<float>(kRows * kLdS);
-    prob_rows = cut.take<Prob>(kMr * kLdS);
+    if constexpr (kInPlace) {
+      probs = reinterpret_cast<Operand*>(scores);
+    } else {
+      probs = cut.take<Operand>(kRows * kLdS);
+    }
     sums = cut.take<float>(kRows * ldo);
     row_max = cut.take<float>(kRows + 16);
     row_sum = cut.take<float>(kRows + 16);
@@ -59,7 +62,7 @@ struct AttnForward {
   }
 
   static size_t scratch_bytes(const AttnJob& job, int64_t max_kv_len) {
-    return AttnForward().place(nullptr, job.head_dim, max_kv_len);
+    return Forward().place(nullptr, job.head_dim, max_kv_len);
   }
 
   static void run(const AttnJob& job, const AttnDoc& doc, int64_t kv_head, int64_t q0, int64_t q1,
@@ -69,16 +72,18 @@ struct AttnForward {
     const int64_t past = doc.kv_len - doc.q_len;  // keys before the first query
     const int64_t end = past + q1;
     const int64_t first = job.window > 0 ? greater(past + q0 + 1 - job.window, 0) : 0;
-    AttnForward self;
+    Forward self;
     self.key0 = round_down(first, kNr);
     const int64_t n_keys = end - self.key0;
     self.place(scratch, dim, n_keys);
     self.scale = job.scale;
-    self.values_panel = static_cast<int64_t>(Tile::b_panel_elems(n_keys));
-    Pack::panels_t(Plane::at(job.k, doc.kv_row + self.key0, kv_head * dim), n_keys, dim, self.keys);
-    Pack::panels(Plane::at(job.v, doc.kv_row + self.key0, kv_head * dim), dim, n_keys, self.values);
+    Packing::panels_t(Plane::at(job.k, doc.kv_row + self.key0, kv_head * dim), n_keys, dim,
+                      self.keys);
+    Packing::panels(Plane::at(job.v, doc.kv_row + self.key0, kv_head * dim), dim, n_keys,
+                    self.values);
 
-    const auto block = [&](int64_t head, int64_t query, int64_t count, bool one_query) {
+    const bool one_query = q1 - q0 == 1;
+    const auto block = [&](int64_t head, int64_t query, int64_t count) {
       const ScoreRows rows{
           static_cast<int>(count), past + query, one_query ? 0 : 1, job.window, 0, doc.kv_len};
       const Plane q = Plane::at(job.q, doc.q_row + query, head * dim);
@@ -90,17 +95,16 @@ struct AttnForward {
         self.block(rows, q, o, lse, 1);
       }
     };
-    if (q1 - q0 == 1) {
-      for (int64_t h = 0; h < group; h += kRows)
-        block(head0 + h, q0, lesser(kRows, group - h), true);
+    if (one_query) {
+      for (int64_t h = 0; h < group; h += kRows) block(head0 + h, q0, lesser(kRows, group - h));
       return;
     }
     for (int64_t h = 0; h < group; ++h)
-      for (int64_t i = q0; i < q1; i += kRows) block(head0 + h, i, lesser(kRows, q1 - i), false);
+      for (int64_t i = q0; i < q1; i += kRows) block(head0 + h, i, lesser(kRows, q1 - i));
   }
 
   void block(const ScoreRows& rows, const Plane& q, const Plane& o, float* lse, int64_t lse_step) {
-    Pack::strips(q, rows.count, head_dim, queries);
+    Packing::rows(q, rows.count, head_dim, queries, ldq);
     memset(sums, 0, sizeof(float) * static_cast<size_t>(rows.count * ldo));
     for (int r = 0; r < rows.count; ++r) {
       row_max[r] = kMinusInf;
@@ -112,15 +116,6 @@ struct AttnForward {
     finish(rows.count, o, lse, lse_step);
   }
 
-  // The keys of the block at b0 that some row of the strip sees, relative to b0.
-  struct Span {
-    int lo, hi;
-    bool empty() const { return lo >= hi; }
-  };
-  static Span span(const ScoreRows& rows, int first, int last, int64_t b0) {
-    return {static_cast<int>(greater(rows.lo(first) - b0, 0)),
-            static_cast<int>(lesser(rows.hi(last) - b0, kAttnKeyBlock))};
-  }
   static int strip_rows(const ScoreRows& rows, int strip) {
     return static_cast<int>(lesser(kMr, rows.count - strip * kMr));
   }
@@ -129,46 +124,47 @@ struct AttnForward {
     const int strips = (rows.count + kMr - 1) / kMr;
     Span spans[kStrips] = {};
     for (int s = 0; s < strips; ++s)
-      spans[s] = span(rows, s * kMr, s * kMr + strip_rows(rows, s) - 1, b0);
+      spans[s] = Span::of(rows, s * kMr, s * kMr + strip_rows(rows, s) - 1, b0, kAttnKeyBlock);
 
+    const auto key_panel = static_cast<int64_t>(Tile::b_panel_elems(head_dim));
     const int end = spans[strips - 1].hi;
     for (int c = spans[0].lo / kNr * kNr; c < end; c += kNr) {
-      const Operand* panel =
-          keys + (b0 - key0 + c) / kNr * static_cast<int64_t>(Tile::b_panel_elems(head_dim));
+      const Operand* panel = keys + (b0 - key0 + c) / kNr * key_panel;
       for (int s = 0; s < strips; ++s) {
         if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
-        Tile::mul(strip_rows(rows, s), kNr, head_dim,
-                  queries + s * static_cast<int64_t>(Tile::a_panel_elems(head_dim)), panel,
-                  scores + s * kMr * kLdS + c, kLdS, false);
+        const int nr = static_cast<int>(lesser(kNr, round_up_16(spans[s].hi - c)));
+        Strided::mul(strip_rows(rows, s), nr, head_dim / 2,
+                     Ops::by_rows(queries + s * kMr * ldq, ldq), panel, scores + s * kMr * kLdS + c,
+                     kLdS, false);
       }
     }
     for (int s = 0; s < strips; ++s)
       if (!spans[s].empty()) softmax_strip(rows, s, b0, spans[s]);
     for (int64_t d = 0; d < head_dim; d += kNr) {
       const Operand* panel = values + d / kNr * values_panel;
+      const int nr = static_cast<int>(lesser(kNr, round_up(head_dim - d, 16)));
       for (int s = 0; s < strips; ++s) {
         if (spans[s].empty()) continue;
         const int from = spans[s].lo & ~15;
-        Tile::mul(strip_rows(rows, s), kNr, spans[s].hi - from, probs_of(s),
-                  panel + (b0 - key0 + from) * kNr, sums + s * kMr * ldo + d, ldo, true);
+        Strided::mul(strip_rows(rows, s), nr, (spans[s].hi - from + 1) / 2,
+                     Ops::by_rows(probs + s * kMr * kLdS + from, kLdS),
+                     panel + (b0 - key0 + from) * kNr, sums + s * kMr * ldo + d, ldo, true);
       }
     }
   }
-  Operand* probs_of(int strip) const {
-    return probs + strip * static_cast<int64_t>(Tile::a_panel_elems(kAttnKeyBlock));
-  }
 
-  // Scores of a strip to packed P; row_max, row_sum and O so far are brought to the new maximum.
+  // Scores of a strip to P; row_max, row_sum and O so far are brought to the new maximum. P is 0
+  // around what a row sees, in all vectors of 16 that the strip sees.
   void softmax_strip(const ScoreRows& rows, int strip, int64_t b0, Span strip_span) {
     const int n = strip_rows(rows, strip);
-    const int from = strip_span.lo & ~15, to = (strip_span.hi + 15) & ~15;
+    const int from = strip_span.lo & ~15, to = round_up_16(strip_span.hi);
     float* maxima = row_max + strip * kMr;
     float* totals = row_sum + strip * kMr;
     float previous[16] = {};
     bool rescale = false;
     for (int r = 0; r < n; ++r) {
       const int row = strip * kMr + r;
-      const Span seen = span(rows, row, row, b0);
+      const Span seen = Span::of(rows, row, row, b0, kAttnKeyBlock);
       previous[r] = maxima[r];
       if (seen.empty()) continue;
       const float top = max_of(scores + row * kLdS, seen.lo, seen.hi) * scale;
@@ -179,15 +175,15 @@ struct AttnForward {
     if (rescale) generic::exp(V::load_part(previous, n) - V::load_part(maxima, n)).store(factors);
     for (int r = 0; r < n; ++r) {
       const int row = strip * kMr + r;
-      const Span seen = span(rows, row, row, b0);
-      Prob* p = prob_rows + r * kLdS;
+      const Span seen = Span::of(rows, row, row, b0, kAttnKeyBlock);
+      Operand* p = probs + row * kLdS;
       if (seen.empty()) {
         clear(p, from, to);
         continue;
       }
       const float sum = exp_row(scores + row * kLdS, maxima[r], seen.lo, seen.hi, p);
       clear(p, from, seen.lo & ~15);
-      clear(p, (seen.hi + 15) & ~15, to);
+      clear(p, round_up_16(seen.hi), to);
       if (totals[r] != 0.0f) {
         totals[r] = totals[r] * factors[r] + sum;
         rescale_row(sums + row * ldo, factors[r]);
@@ -195,7 +191,6 @@ struct AttnForward {
         totals[r] = sum;
       }
     }
-    Tile::pack_a(prob_rows + from, kLdS, n, strip_span.hi - from, probs_of(strip));
   }
 
   static float max_of(const float* s, int lo, int hi) {
@@ -203,7 +198,8 @@ struct AttnForward {
     V a = low, b = low, c = low, d = low;
     int j = lo & ~15;
     if (j < lo) {
-      a = keep_lanes(V::load(s + j), lo - j, hi - j < 16 ? hi - j : 16, low);
+      a = V::select_first(lo - j, low,
+                          V::select_first(hi - j < 16 ? hi - j : 16, V::load(s + j), low));
       j += 16;
     }
     for (; j + 64 <= hi; j += 64) {
@@ -219,28 +215,27 @@ struct AttnForward {
 
   // p = exp(s * scale - top) for [lo, hi), 0 in the other lanes of the vectors touched; returns
   // their sum.
-  float exp_row(const float* s, float top, int lo, int hi, Prob* p) const {
+  float exp_row(const float* s, float top, int lo, int hi, Operand* p) const {
     const V factor = V::set1(scale), bias = V::set1(-top);
     V total = V::zero();
+    const auto keep = [&](int j, V x) {
+      total = total + x;
+      Ops::store(x, p + j);
+    };
     const auto prob = [&](int j) { return generic::exp(V::fma(V::load(s + j), factor, bias)); };
-    for_vectors(
-        lo, hi,
-        [&](int j) {
-          const V x = prob(j);
-          total = total + x;
-          x.store(p + j);
-        },
-        [&](int j, int a, int b) {
-          const V x = keep_lanes(prob(j), a, b, V::zero());
-          total = total + x;
-          x.store(p + j);
-        });
+    int j = lo & ~15;
+    if (j < lo) {
+      keep(j, keep_lanes(prob(j), lo - j, hi - j < 16 ? hi - j : 16));
+      j += 16;
+    }
+    for (; j + 16 <= hi; j += 16) keep(j, prob(j));
+    if (j < hi) keep(j, keep_lanes(prob(j), 0, hi - j));
     return total.reduce_add();
   }
 
   void rescale_row(float* o, float factor) const {
     const V f = V::set1(factor), tiny = V::set1(0x1p-100f);
-    for (int64_t d = 0; d < round_up(head_dim, 16); d += 16) {
+    for (int64_t d = 0; d < head_dim; d += 16) {
       const V x = V::load(o + d) * f;
       V::select_lt(V::abs(x), tiny, V::zero(), x).store(o + d);
     }
@@ -256,12 +251,11 @@ struct AttnForward {
       (V::load_part(row_max + r0, n) + natural_log(total)).store(logs);
       for (int r = 0; r < n; ++r) {
         lse[(r0 + r) * lse_step] = logs[r];
-        scale_row<V>(sums + (r0 + r) * ldo, inverse[r], head_dim, o.shifted(r0 + r, 0).out(),
-                     o.elem);
+        scale_row<V>(sums + (r0 + r) * ldo, inverse[r], head_dim, o.shifted(r0 + r, 0));
       }
     }
   }
 };
 
 }  // namespace
-}  // namespace loongforge::kernels
+}  // namespace loongforge::kernels::attn
