@@ -14,6 +14,7 @@ namespace loongforge::train {
 struct Output {
   void (*print)(const char* text);      // stdout, as it is
   void (*step_line)(const char* text);  // stderr: one JSON object or one progress line, without the newline
+  bool colour = false;                  // stdout is a terminal and wants colour
 };
 LF_API int run_training(const TrainOptions& options, const Output& output);
 

@@ -1,0 +1,82 @@
+#include "train/master_model.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "ir/writer.h"
+
+namespace loongforge::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_weight_or_description(const std::string& name) {
+  return name == "loongir_model.json" || name.ends_with(".lir") || name == "manifest.json" ||
+         name == "trainer_state.json" || name == "optimizer.safetensors";
+}
+
+void copy_tensor(const ir::Reader& source, const ir::TensorEntry& entry, ir::Writer* writer) {
+  writer->begin_tensor(entry);
+  constexpr int64_t kStripe = 128 * 16;
+  const uint64_t stride = entry.row_stride(), row = entry.row_bytes();
+  std::vector<uint8_t> padded, dense;
+  for (int64_t r = 0; r < entry.rows(); r += kStripe) {
+    const int64_t n = std::min(kStripe, entry.rows() - r);
+    padded.resize(static_cast<size_t>(n) * stride);
+    dense.resize(static_cast<size_t>(n) * row);
+    source.read_rows(entry, r, r + n, padded);
+    for (int64_t i = 0; i < n; ++i)
+      std::copy_n(padded.data() + static_cast<uint64_t>(i) * stride, row, dense.data() + static_cast<uint64_t>(i) * row);
+    writer->write_rows(dense.data(), n);
+  }
+  if (!entry.scale.empty()) writer->set_scales(source.read_f32(entry.scale));
+  writer->finish_tensor();
+}
+
+}  // namespace
+
+void write_master_model(const fs::path& folder, const ir::Reader& source, const graph::Parameters& params) {
+  const ir::Model& model = source.model();
+  std::map<std::string, const graph::Trainable*> trained;
+  for (const graph::Trainable& t : params.trainables()) trained[t.name] = &t;
+  std::map<std::string, bool> companions;
+  for (const ir::TensorEntry& entry : model.tensors) {
+    if (!entry.scale.empty()) companions[entry.scale] = true;
+    if (!entry.crc.empty()) companions[entry.crc] = true;
+  }
+  // The writer makes a folder of its own under a temporary name; its files are then moved up.
+  const fs::path inner = folder / "model";
+  const uint64_t page = model.device == "loongarch64" ? 16384 : 4096;
+  ir::Writer writer(inner, false, page);
+  for (const ir::TensorEntry& entry : model.tensors) {
+    if (companions.contains(entry.name)) continue;
+    if (!entry.alias_of.empty()) {
+      writer.add_alias(entry.name, entry.alias_of, entry.source_had_both);
+      continue;
+    }
+    auto it = trained.find(entry.name);
+    if (it == trained.end()) {
+      copy_tensor(source, entry, &writer);
+      continue;
+    }
+    ir::TensorEntry master;
+    master.name = entry.name;
+    master.dtype = tensor::DType::kF32;
+    master.shape = entry.shape;
+    writer.begin_tensor(master);
+    writer.write_rows(params.masters() + it->second->offset, master.rows());
+    writer.finish_tensor();
+  }
+  for (const fs::directory_entry& file : fs::directory_iterator(source.folder()))
+    if (file.is_regular_file() && !is_weight_or_description(file.path().filename().string()))
+      writer.add_file(file.path(), file.path().filename().string());
+  ir::Model out = model;
+  out.quantize = "fp32";
+  out.tensors.clear();
+  writer.finish(std::move(out));
+  for (const fs::directory_entry& file : fs::directory_iterator(inner)) fs::rename(file.path(), folder / file.path().filename());
+  fs::remove(inner);
+}
+
+}  // namespace loongforge::train

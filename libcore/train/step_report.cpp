@@ -1,0 +1,79 @@
+#include "train/step_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/log.h"
+
+namespace loongforge::train {
+namespace {
+
+std::string format(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+std::string clock_text(double seconds) {
+  const int64_t s = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
+  char text[32];
+  std::snprintf(text, sizeof text, "%02lld:%02lld:%02lld", static_cast<long long>(s / 3600),
+                static_cast<long long>(s / 60 % 60), static_cast<long long>(s % 60));
+  return text;
+}
+
+// JSON has no NaN: a skipped step's figures are null.
+support::Json number(double value) { return std::isfinite(value) ? support::Json(value) : support::Json(); }
+
+}  // namespace
+
+support::Json step_json(const StepFacts& f) {
+  support::Json json = support::Json::object();
+  json.set("event", "step");
+  json.set("step", f.step);
+  json.set("total_steps", f.total_steps);
+  json.set("epoch", number(f.epoch));
+  json.set("loss", number(f.loss));
+  json.set("lr", number(f.lr));
+  json.set("grad_norm", number(f.grad_norm));
+  json.set("tokens_per_s", number(std::round(f.tokens_per_s * 10) / 10));
+  json.set("step_ms", number(std::round(f.step_ms * 10) / 10));
+  json.set("mem_mb", f.mem_mb);
+  json.set("fp8_overflow", number(f.fp8_overflow));
+  json.set("eta_s", number(std::round(f.eta_s)));
+  if (f.skipped) json.set("skipped", true);
+  return json;
+}
+
+std::string step_text(const StepFacts& f) {
+  std::string text = "epoch " + format("%.2f", f.epoch) + " | step " + std::to_string(f.step) + "/" +
+                     std::to_string(f.total_steps) + " | loss " + format("%.4f", f.loss) + " | lr " +
+                     format("%.2e", f.lr) + " | grad_norm " + format("%.3f", f.grad_norm) + " | " +
+                     format("%.0f", f.tokens_per_s) + " tok/s | mem " + std::to_string(f.mem_mb) + " MB | ETA " +
+                     clock_text(f.eta_s);
+  if (f.fp8_overflow > 0) text += " | fp8_overflow " + format("%.2e", f.fp8_overflow);
+  if (f.skipped) text += " | SKIPPED: gradients not finite";
+  return text;
+}
+
+void OverflowReporter::add(int64_t step, const std::map<std::string, int64_t>& by_layer) {
+  for (const auto& [layer, count] : by_layer) pending_[layer] += count;
+  if (pending_.empty() || step - last_report_ < kInterval) return;
+  auto worst = std::max_element(pending_.begin(), pending_.end(),
+                                [](const auto& a, const auto& b) { return a.second < b.second; });
+  int64_t total = 0;
+  for (const auto& [layer, count] : pending_) total += count;
+  std::string text = "FP8 overflow detected in layer." + worst->first + ": " + std::to_string(worst->second) + " elements";
+  if (pending_.size() > 1)
+    text += " (" + std::to_string(total) + " in " + std::to_string(pending_.size()) + " layers)";
+  text += " up to step " + std::to_string(step) + "; a larger --fp8_scale_factor widens the range";
+  const LogLevel level = level_ == OverflowLogLevel::kDebug     ? LogLevel::kDebug
+                         : level_ == OverflowLogLevel::kWarning ? LogLevel::kWarning
+                                                                : LogLevel::kError;
+  log(level, text);
+  pending_.clear();
+  last_report_ = step;
+}
+
+}  // namespace loongforge::train

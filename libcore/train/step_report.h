@@ -1,0 +1,39 @@
+// What is told of a step: a line of text or one JSON object; overflow messages, summed and rate-limited.
+// Thread-safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "support/json.h"
+#include "train/options.h"
+
+namespace loongforge::train {
+
+struct StepFacts {
+  int64_t step = 0, total_steps = 0;   // steps done
+  double epoch = 0, loss = 0, lr = 0, grad_norm = 0;
+  double tokens_per_s = 0, step_ms = 0, eta_s = 0;
+  int64_t mem_mb = 0;                  // resident
+  double fp8_overflow = 0;             // share of saturated elements among those quantised
+  bool skipped = false;                // gradients were not finite
+};
+
+support::Json step_json(const StepFacts& facts);     // step, loss, lr, grad_norm, tokens_per_s, step_ms, mem_mb, fp8_overflow, ...
+std::string step_text(const StepFacts& facts);
+
+// "FP8 overflow detected in layer.<name>": at most one report every kInterval steps, counts summed in between.
+class OverflowReporter {
+ public:
+  explicit OverflowReporter(OverflowLogLevel level) : level_(level) {}
+  void add(int64_t step, const std::map<std::string, int64_t>& by_layer);
+
+ private:
+  static constexpr int64_t kInterval = 50;
+  OverflowLogLevel level_;
+  std::map<std::string, int64_t> pending_;
+  int64_t last_report_ = -kInterval;
+};
+
+}  // namespace loongforge::train

@@ -1,0 +1,116 @@
+#include "train/trainer.h"
+
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "base/error.h"
+#include "base/process_memory.h"
+#include "train/adapter_io.h"
+#include "train/evaluate.h"
+#include "train/session.h"
+#include "train/training_run.h"
+
+namespace loongforge::train {
+namespace {
+
+using support::Json;
+
+int preview_samples(Session& session, bool colour) {
+  const data::Dataset dataset = session.load_dataset(session.options().dataset);
+  const int64_t n = std::min<int64_t>(session.options().preview, static_cast<int64_t>(dataset.samples().size()));
+  for (int64_t i = 0; i < n; ++i)
+    session.print(data::preview(dataset.samples()[static_cast<size_t>(i)], session.tokenizer(), colour) + "\n");
+  return 0;
+}
+
+int evaluate_only(Session& session) {
+  const TrainOptions& o = session.options();
+  const std::string& name = o.eval_dataset.empty() ? o.dataset : o.eval_dataset;
+  std::optional<data::Dataset> dataset;
+  if (!name.empty()) dataset = session.load_dataset(name);
+  auto params = graph::Parameters::load(session.reader(), session.parameter_options(), session.pool());
+  if (!o.adapter_path.empty()) load_adapter(o.adapter_path, *params, session.pool());
+  if (dataset) {
+    const EvalResult r = evaluate(session, *params, *dataset);
+    if (o.json) {
+      Json json = Json::object();
+      json.set("eval_loss", r.loss);
+      json.set("perplexity", r.perplexity());
+      json.set("tokens", r.tokens);
+      session.print(json.dump() + "\n");
+    } else {
+      char text[128];
+      std::snprintf(text, sizeof text, "eval_loss %.6f\nperplexity %.4f\ntokens %lld\n", r.loss, r.perplexity(),
+                    static_cast<long long>(r.tokens));
+      session.print(text);
+    }
+  }
+  if (!o.sample_prompts.empty()) print_samples(session, *params);
+  return 0;
+}
+
+std::string row(const char* name, uint64_t bytes) {
+  char text[96];
+  std::snprintf(text, sizeof text, "  %-34s %10.1f MB\n", name, static_cast<double>(bytes) / 1e6);
+  return text;
+}
+
+int dry_run(Session& session) {
+  const data::Dataset dataset = session.load_dataset(session.options().dataset);
+  const RunShape shape = shape_run(session.options(), dataset.samples());
+  auto params = graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
+  const MemoryForecast m = forecast_memory(session, shape, *params);
+  const double share = 100.0 * static_cast<double>(params->trainable_count()) / static_cast<double>(params->parameter_count());
+  if (session.options().json) {
+    Json json = Json::object();
+    json.set("parameters", params->parameter_count());
+    json.set("trainable", params->trainable_count());
+    json.set("samples", static_cast<int64_t>(dataset.samples().size()));
+    json.set("tokens", dataset.counts().tokens);
+    json.set("trained_tokens", dataset.counts().trained_tokens);
+    json.set("rows_per_step", shape.rows_per_step);
+    json.set("steps", shape.plan.total_steps());
+    json.set("longest_micro_batch_tokens", shape.longest_micro_batch);
+    Json memory = Json::object();
+    for (auto [name, bytes] : {std::pair<const char*, uint64_t>{"process", m.process},
+                               {"weights", m.weights},
+                               {"optimizer", m.optimizer},
+                               {"gradients", m.gradients},
+                               {"activations", m.activations},
+                               {"scratch", m.scratch},
+                               {"peak", m.total()}})
+      memory.set(name, static_cast<int64_t>(bytes));
+    json.set("memory_bytes", std::move(memory));
+    session.print(json.dump() + "\n");
+    return 0;
+  }
+  char head[512];
+  std::snprintf(head, sizeof head,
+                "parameters      %lld, trainable %lld (%.3f %%)\nsamples         %zu, %lld tokens, %lld trained on\n"
+                "steps           %lld of %lld rows; largest micro-batch %lld tokens\npeak memory     %.1f MB\n",
+                static_cast<long long>(params->parameter_count()), static_cast<long long>(params->trainable_count()), share,
+                dataset.samples().size(), static_cast<long long>(dataset.counts().tokens),
+                static_cast<long long>(dataset.counts().trained_tokens), static_cast<long long>(shape.plan.total_steps()),
+                static_cast<long long>(shape.rows_per_step), static_cast<long long>(shape.longest_micro_batch),
+                static_cast<double>(m.total()) / 1e6);
+  session.print(head + row("program, tokenizer, samples", m.process) + row("weights and adapters", m.weights) +
+                row("optimizer", m.optimizer) + row("gradients", m.gradients) + row("activations", m.activations) +
+                row("scratch", m.scratch));
+  return 0;
+}
+
+}  // namespace
+
+int run_training(const TrainOptions& options, const Output& output) {
+  Session session(options, output);
+  if (options.preview > 0) return preview_samples(session, output.colour);
+  if (options.dry_run) return dry_run(session);
+  if (options.eval_only) return evaluate_only(session);
+  const data::Dataset dataset = session.load_dataset(options.dataset);
+  std::optional<data::Dataset> eval_dataset;
+  if (!options.eval_dataset.empty()) eval_dataset = session.load_dataset(options.eval_dataset);
+  return TrainingRun(session, dataset, eval_dataset ? &*eval_dataset : nullptr).run();
+}
+
+}  // namespace loongforge::train

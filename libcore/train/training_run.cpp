@@ -1,0 +1,318 @@
+#include "train/training_run.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/process_memory.h"
+#include "optim/clip.h"
+#include "optim/schedule.h"
+#include "train/adapter_io.h"
+#include "train/dropout.h"
+#include "train/evaluate.h"
+#include "train/signals.h"
+
+namespace loongforge::train {
+namespace {
+
+namespace fs = std::filesystem;
+using support::Json;
+
+constexpr int kExitRequeue = 75, kExitInterrupted = 130;
+
+std::string megabytes(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MB"; }
+
+std::vector<optim::ParameterView> views_of(const graph::Parameters& params) {
+  std::vector<optim::ParameterView> views;
+  for (const graph::Trainable& t : params.trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
+  return views;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(Session& session, const data::Dataset& dataset, const data::Dataset* eval_dataset)
+    : session_(session),
+      options_(session.options()),
+      dataset_(dataset),
+      eval_dataset_(eval_dataset),
+      shape_(shape_run(session.options(), dataset.samples())),
+      output_dir_(session.options().output_dir),
+      random_(session.options().seed),
+      overflow_(session.options().fp8_overflow_log_level) {}
+
+TrainingRun::~TrainingRun() {
+  if (lock_ >= 0) ::close(lock_);  // releases the lock
+}
+
+// What decides the bits of a run: must be the same to continue it.
+Json TrainingRun::run_identity() const {
+  Json run = Json::object();
+  run.set("finetuning_type", options_.finetuning_type == FinetuningType::kFull ? "full" : "lora");
+  run.set("seed", static_cast<int64_t>(options_.seed));
+  run.set("micro_batch_rows", options_.per_device_train_batch_size);
+  run.set("global_batch_rows", shape_.rows_per_step);
+  run.set("reduce_lanes", shape_.lanes);
+  run.set("packing", options_.packing);
+  run.set("cutoff_len", options_.cutoff_len);
+  run.set("total_steps", shape_.plan.total_steps());
+  run.set("dataset_crc32c", static_cast<int64_t>(dataset_.content_hash()));
+  run.set("rows", static_cast<int64_t>(shape_.rows.size()));
+  return run;
+}
+
+void TrainingRun::check_identity(const Json& saved) const {
+  const Json now = run_identity();
+  for (const auto& [key, value] : now.as_object()) {
+    const Json* before = saved.find(key);
+    if (before == nullptr || !(*before == value))
+      throw_usage("the checkpoint was made with another " + key + " (" + (before == nullptr ? "none" : before->dump()) +
+                      ", now " + value.dump() + ")",
+                  "resume with the options and data of the run, or start anew in another --output_dir");
+  }
+}
+
+void TrainingRun::open_output() {
+  if (options_.output_dir.empty()) throw_usage("--output_dir is missing", "name a folder for checkpoints");
+  std::error_code error;
+  fs::create_directories(output_dir_, error);
+  if (error) throw_failed(output_dir_.string(), "cannot be made: " + error.message());
+  lock_ = ::open((output_dir_ / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+  if (lock_ < 0) throw_failed(output_dir_.string(), "cannot be written to");
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0)
+    throw_usage(output_dir_.string() + " is in use by another run", "choose another --output_dir");
+
+  const std::string& resume = options_.resume_from_checkpoint;
+  if (resume == "true") {
+    resume_ = newest_checkpoint(output_dir_);
+    if (!resume_) log_warning("--resume_from_checkpoint: " + output_dir_.string() + " holds no checkpoint, the run starts anew");
+  } else if (!resume.empty()) {
+    verify_checkpoint(resume);
+    resume_ = resume;
+  } else if (fs::exists(output_dir_ / "run_config.json")) {
+    if (!options_.overwrite_output_dir)
+      throw_usage(output_dir_.string() + " already holds a run",
+                  "continue it with --resume_from_checkpoint, or start anew with --overwrite_output_dir");
+    for (const fs::directory_entry& entry : fs::directory_iterator(output_dir_))
+      if (entry.path().filename().string().starts_with("checkpoint-") || entry.path().filename() == "metrics.jsonl")
+        fs::remove_all(entry.path());
+  }
+}
+
+void TrainingRun::prepare_weights() {
+  graph::ParameterOptions options = session_.parameter_options();
+  const ir::Reader* reader = &session_.reader();
+  if (resume_) {
+    state_ = read_state(*resume_);
+    check_identity(state_.run);
+    if (options.train_all) {
+      checkpoint_reader_ = std::make_unique<ir::Reader>(*resume_);
+      reader = checkpoint_reader_.get();
+    } else {
+      const graph::LoraOptions asked = options.lora_options;
+      options.lora_options = adapter_options(*resume_);
+      options.lora_options.dropout = asked.dropout;
+    }
+  } else {
+    state_.run = run_identity();
+    if (options.train_all && session_.reader().model().quantize == "fp8")
+      log_warning("full fine-tuning starts from FP8 weights: convert the model with --quantize bf16 to keep their precision");
+  }
+  params_ = graph::Parameters::load(*reader, options, session_.pool());
+  if (!resume_ && !options_.adapter_path.empty()) load_adapter(options_.adapter_path, *params_, session_.pool());
+  optim::AdamWOptions adam;
+  adam.beta1 = options_.adam_beta1;
+  adam.beta2 = options_.adam_beta2;
+  adam.eps = options_.adam_epsilon;
+  adam.weight_decay = options_.weight_decay;
+  optimizer_ = std::make_unique<optim::AdamW>(views_of(*params_), adam);
+  if (resume_) restore(*resume_, state_, *params_, *optimizer_, session_.pool());
+  executor_ = std::make_unique<graph::Executor>(
+      graph::make_plan(session_.reader().model(), *params_,
+                       session_.plan_options(graph::PlanMode::kTrain, shape_.longest_document)),
+      *params_, session_.pool(), static_cast<float>(options_.fp8_scale_factor));
+  executor_->reserve(shape_.longest_micro_batch);
+  engine_ = std::make_unique<Engine>(*executor_, *params_, session_.pool(), shape_.lanes);
+
+  const uint64_t need = checkpoint_bytes(*params_) * static_cast<uint64_t>(options_.save_total_limit + 1);
+  const uint64_t free = free_disk_bytes(output_dir_);
+  if (free < need)
+    throw_failed(output_dir_.string(), "has " + megabytes(free) + " free, checkpoints will take " + megabytes(need),
+                 "free some space or choose another --output_dir");
+}
+
+std::string TrainingRun::base_model() const { return session_.reader().model().model_name; }
+
+void TrainingRun::announce() const {
+  const auto& p = *params_;
+  char share[32];
+  std::snprintf(share, sizeof share, "%.3f %%",
+                100.0 * static_cast<double>(p.trainable_count()) / static_cast<double>(p.parameter_count()));
+  log_info("parameters " + std::to_string(p.parameter_count()) + ", trainable " + std::to_string(p.trainable_count()) + " (" +
+           share + "); " + std::to_string(shape_.rows.size()) + " rows, " + std::to_string(shape_.rows_per_step) +
+           " a step, " + std::to_string(shape_.plan.total_steps()) + " steps; threads " +
+           std::to_string(session_.pool().threads()));
+  const int64_t buffers = engine_->buffers_needed(shape_.micro_batches_per_step);
+  const uint64_t bytes = static_cast<uint64_t>(buffers) * static_cast<uint64_t>(p.trainable_floats()) * 4;
+  log_info("gradients: " + std::to_string(shape_.lanes) + " lanes, " + std::to_string(buffers) + " buffers, " + megabytes(bytes));
+  if (resume_) log_info("continued from " + resume_->string() + " at step " + std::to_string(state_.step));
+}
+
+void TrainingRun::emit(const Json& line, const std::string& text) {
+  const std::string json = line.dump();
+  if (options_.report_to_jsonl) {
+    if (std::FILE* file = std::fopen((output_dir_ / "metrics.jsonl").c_str(), "a"); file != nullptr) {
+      std::fprintf(file, "%s\n", json.c_str());
+      std::fclose(file);
+    }
+  }
+  session_.output().step_line(options_.log_format == LogFormat::kJson ? json.c_str() : text.c_str());
+}
+
+void TrainingRun::report(const StepFacts& facts) {
+  if (facts.step % options_.logging_steps != 0 && facts.step != facts.total_steps && !facts.skipped) return;
+  emit(step_json(facts), step_text(facts));
+  Json entry = Json::object();  // the names that scripts for Hugging Face's trainer_state.json know
+  entry.set("epoch", facts.epoch);
+  entry.set("grad_norm", std::isfinite(facts.grad_norm) ? Json(facts.grad_norm) : Json());
+  entry.set("learning_rate", facts.lr);
+  entry.set("loss", std::isfinite(facts.loss) ? Json(facts.loss) : Json());
+  entry.set("step", facts.step);
+  state_.log_history.push_back(std::move(entry));
+}
+
+bool TrainingRun::step() {
+  const Stopwatch watch;
+  const int64_t index = state_.step;
+  const auto micro = shape_.plan.micro_batches(index);
+  int64_t tokens = 0;
+  std::optional<DropoutMasks> masks;
+  graph::Batch batch;
+  Engine::Result result = engine_->step(
+      static_cast<int64_t>(micro.size()),
+      [&](int64_t i) -> const graph::Batch& {
+        std::vector<Row> rows;
+        for (uint32_t r : micro[static_cast<size_t>(i)]) rows.push_back(shape_.rows[r]);
+        batch = collate(dataset_.samples(), rows);
+        tokens += batch.tokens();
+        return batch;
+      },
+      [&](int64_t i) -> const graph::MaskSource* {
+        if (options_.lora_dropout <= 0) return nullptr;
+        masks.emplace(random_, static_cast<uint64_t>(index) << 20 | static_cast<uint64_t>(i));
+        return &*masks;
+      },
+      nullptr);
+  const optim::Schedule schedule(optim::parse_schedule(options_.lr_scheduler_type), shape_.learning_rate,
+                                 shape_.plan.total_steps(), shape_.warmup_steps);
+  StepFacts facts;
+  facts.lr = schedule.rate(index);
+  const double scale = 1.0 / static_cast<double>(std::max<int64_t>(1, result.stats.valid));
+  const optim::GradientNorm norm = optim::gradient_norm(optimizer_->views(), result.gradients, scale, session_.pool());
+  facts.loss = result.stats.loss_sum * scale;
+  facts.grad_norm = norm.norm;
+  facts.skipped = !norm.finite || !std::isfinite(facts.loss);
+  kernels::QuantCounts weights;
+  if (!facts.skipped) {
+    optimizer_->step(params_->masters(), result.gradients, facts.lr,
+                     scale * optim::clip_factor(norm.norm, options_.max_grad_norm), session_.pool());
+    params_->refresh(session_.pool(), &weights);
+    if (weights.overflow > 0) result.stats.overflow["weights"] += weights.overflow;
+  }
+  ++state_.step;
+  state_.tokens_seen += tokens;
+  const double seconds = watch.seconds();
+  seconds_per_step_ = seconds_per_step_ == 0 ? seconds : 0.9 * seconds_per_step_ + 0.1 * seconds;
+  facts.step = state_.step;
+  facts.total_steps = shape_.plan.total_steps();
+  facts.epoch = shape_.plan.epoch_of(state_.step);
+  facts.tokens_per_s = static_cast<double>(tokens) / seconds;
+  facts.step_ms = seconds * 1000;
+  facts.eta_s = seconds_per_step_ * static_cast<double>(facts.total_steps - facts.step);
+  facts.mem_mb = static_cast<int64_t>(process_memory().resident >> 20);
+  if (result.stats.quantized > 0)
+    facts.fp8_overflow = static_cast<double>(result.stats.quant.overflow) / static_cast<double>(result.stats.quantized);
+  overflow_.add(state_.step, result.stats.overflow);
+  report(facts);
+  return !facts.skipped;
+}
+
+void TrainingRun::evaluate_now() {
+  if (eval_dataset_ != nullptr) {
+    const EvalResult r = evaluate(session_, *params_, *eval_dataset_);
+    Json line = Json::object();
+    line.set("event", "eval");
+    line.set("step", state_.step);
+    line.set("epoch", shape_.plan.epoch_of(state_.step));
+    line.set("eval_loss", r.loss);
+    line.set("perplexity", r.perplexity());
+    line.set("tokens", r.tokens);
+    char text[128];
+    std::snprintf(text, sizeof text, "step %lld | eval_loss %.4f | perplexity %.3f", static_cast<long long>(state_.step), r.loss,
+                  r.perplexity());
+    emit(line, text);
+    Json entry = Json::object();
+    entry.set("epoch", shape_.plan.epoch_of(state_.step));
+    entry.set("eval_loss", r.loss);
+    entry.set("step", state_.step);
+    state_.log_history.push_back(std::move(entry));
+  }
+  if (!options_.sample_prompts.empty()) print_samples(session_, *params_);
+}
+
+void TrainingRun::save() {
+  if (saved_step_ == state_.step) return;
+  const CheckpointSource source{checkpoint_reader_ != nullptr ? checkpoint_reader_.get() : &session_.reader(),
+                                params_.get(),
+                                optimizer_.get(),
+                                base_model(),
+                                shape_.plan.total_steps(),
+                                shape_.plan.epoch_of(state_.step)};
+  const fs::path folder = save_checkpoint(output_dir_, state_, source, options_.save_total_limit);
+  saved_step_ = state_.step;
+  log_info("saved " + folder.string());
+}
+
+bool TrainingRun::due(Strategy strategy, int64_t steps) const {
+  if (strategy == Strategy::kSteps) return state_.step % steps == 0;
+  if (strategy == Strategy::kEpoch) return state_.step % shape_.plan.steps_per_epoch() == 0;
+  return false;
+}
+
+int TrainingRun::run() {
+  open_output();
+  prepare_weights();
+  write_text_atomic(output_dir_ / "run_config.json", options_.resolved_config_json.empty() ? std::string("{}\n")
+                                                                                           : options_.resolved_config_json);
+  announce();
+  const Strategy eval_strategy =
+      options_.eval_strategy == Strategy::kNo && eval_dataset_ != nullptr && options_.eval_steps > 0 ? Strategy::kSteps
+                                                                                                     : options_.eval_strategy;
+  const bool evaluates = eval_strategy != Strategy::kNo;
+  const SignalGuard signals;
+  if (evaluates && options_.eval_on_start && state_.step == 0) evaluate_now();
+  while (state_.step < shape_.plan.total_steps()) {
+    skipped_in_a_row_ = step() ? 0 : skipped_in_a_row_ + 1;
+    if (skipped_in_a_row_ > 0) ++state_.nonfinite_steps;
+    if (skipped_in_a_row_ >= options_.max_nonfinite_steps)
+      throw_failed("", std::to_string(skipped_in_a_row_) + " steps in a row had gradients that are not finite",
+                   "lower --learning_rate; the last checkpoint is intact");
+    const bool last = state_.step == shape_.plan.total_steps();
+    if (evaluates && (last || due(eval_strategy, options_.eval_steps))) evaluate_now();
+    const StopRequest stop = SignalGuard::requested();
+    if (last || stop != StopRequest::kNone || due(options_.save_strategy, options_.save_steps)) save();
+    if (stop == StopRequest::kSaveAndRequeue && !last) return kExitRequeue;
+    if (stop == StopRequest::kSaveAndStop && !last) return kExitInterrupted;
+  }
+  return 0;
+}
+
+}  // namespace loongforge::train

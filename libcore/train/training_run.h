@@ -1,0 +1,87 @@
+// One training run: steps from where it stands to the end, with evaluation, checkpoints and signals.
+// Thread-safety: one thread.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "train/batching.h"
+#include "train/checkpoint.h"
+#include "train/engine.h"
+#include "train/session.h"
+#include "train/step_report.h"
+
+namespace loongforge::train {
+
+// Sizes of a run that follow from options and data.
+struct RunShape {
+  std::vector<Row> rows;
+  StepPlan plan;
+  int64_t lanes = 1;
+  int64_t rows_per_step = 1;
+  int64_t longest_document = 0;
+  int64_t longest_micro_batch = 0;     // tokens
+  int64_t micro_batches_per_step = 1;
+  int64_t warmup_steps = 0;
+  double learning_rate = 0;
+};
+RunShape shape_run(const TrainOptions& options, std::span<const data::Sample> samples);
+
+// Bytes that a run takes besides the weights: what --dry-run adds up.
+struct MemoryForecast {
+  uint64_t process = 0;      // resident before weights are loaded: program, tokenizer, samples
+  uint64_t weights = 0;      // packed weights, masters, adapters
+  uint64_t optimizer = 0;
+  uint64_t gradients = 0;
+  uint64_t activations = 0;  // the arena at the largest micro-batch
+  uint64_t scratch = 0;      // per-thread packing buffers
+  uint64_t total() const { return process + weights + optimizer + gradients + activations + scratch; }
+};
+MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::Parameters& params);
+
+class TrainingRun {
+ public:
+  TrainingRun(Session& session, const data::Dataset& dataset, const data::Dataset* eval_dataset);
+  // The exit code: 0, 75 or 130.
+  int run();
+
+ private:
+  void open_output();
+  void prepare_weights();
+  support::Json run_identity() const;
+  void check_identity(const support::Json& saved) const;
+  void announce() const;
+  bool step();                       // false: the step was skipped
+  void report(const StepFacts& facts);
+  void evaluate_now();
+  void save();
+  bool due(Strategy strategy, int64_t steps) const;
+  std::string base_model() const;
+  void emit(const support::Json& line, const std::string& text);
+
+  Session& session_;
+  const TrainOptions& options_;
+  const data::Dataset& dataset_;
+  const data::Dataset* eval_dataset_;
+  RunShape shape_;
+  std::filesystem::path output_dir_;
+  int lock_ = -1;
+  std::optional<std::filesystem::path> resume_;
+  std::unique_ptr<ir::Reader> checkpoint_reader_;  // full fine-tuning continued: the masters
+  std::unique_ptr<graph::Parameters> params_;
+  std::unique_ptr<graph::Executor> executor_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<optim::AdamW> optimizer_;
+  support::Sm4Random random_;
+  CheckpointState state_;
+  OverflowReporter overflow_;
+  int64_t saved_step_ = -1;
+  int64_t skipped_in_a_row_ = 0;
+  double seconds_per_step_ = 0;
+
+ public:
+  ~TrainingRun();
+};
+
+}  // namespace loongforge::train
