@@ -1,5 +1,6 @@
-// Memory aligned to 64 bytes (a cache line, a zmm register), or to huge pages, straight from mmap for large sizes so
-// that freeing it returns it to the system. Zero-filled when large (fresh mmap), undefined when small.
+// Memory aligned to 64 bytes (a cache line, a zmm register), or to huge pages, straight from mmap
+// for large sizes so that freeing it returns it to the system. Zero-filled when large (fresh mmap),
+// undefined when small.
 // Thread-safety: a value; movable, not copyable.
 #pragma once
 
@@ -16,7 +17,8 @@ namespace loongforge {
 enum class Pages {
   kNormal,       // whatever the system does
   kTransparent,  // madvise(MADV_HUGEPAGE)
-  kHuge,         // MAP_HUGETLB where free pages suffice; huge() tells whether it worked, falls back to kTransparent
+  kHuge,  // MAP_HUGETLB where free pages suffice; huge() tells whether it worked, falls back to
+          // kTransparent
 };
 
 // From this size on memory comes from mmap.
@@ -56,11 +58,12 @@ class LF_API AlignedBuffer {
   bool huge_ = false;
 };
 
-// The system's huge pages of the default size (2 MiB on x86-64, 32 MiB on LoongArch; read, never assumed).
+// The system's huge pages of the default size (2 MiB on x86-64, 32 MiB on LoongArch; read, never
+// assumed).
 struct HugePages {
   size_t page_bytes = 0;  // 0: the system has none
   uint64_t total = 0;
-  uint64_t free = 0;      // not in use and not promised to a mapping
+  uint64_t free = 0;  // not in use and not promised to a mapping
 
   // Pages that a buffer of so many bytes takes. 0 when page_bytes is 0.
   uint64_t needed(uint64_t bytes) const noexcept {

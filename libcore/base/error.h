@@ -1,5 +1,5 @@
-// The one exception type of libcore. Kernels never throw; expected outcomes are return values; everything
-// that ends the operation is an Error. A command catches it once and prints, on one line,
+// The one exception type of libcore. Kernels never throw; expected outcomes are return values;
+// everything that ends the operation is an Error. A command catches it once and prints one line:
 //   loongforge <cmd>: <where>: <what>; <hint>
 // Thread-safety: values, no shared state.
 #pragma once
@@ -22,7 +22,7 @@ enum class ErrorCode : int {
 
 class LF_API Error : public std::exception {
  public:
-  // where: file, file:line or tensor ("model.safetensors: model.norm.weight"); empty when there is none.
+  // where: file, file:line or tensor ("model.safetensors: model.norm.weight"); may be empty.
   // what: the fault, no final dot. hint: what to do; empty when nothing useful can be said.
   Error(ErrorCode code, std::string where, std::string what, std::string hint = {});
 

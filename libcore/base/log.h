@@ -1,5 +1,6 @@
-// The library's log front: it never prints. A command installs a sink (support/log_spdlog); without one, messages are
-// dropped. Thread-safety: log() may be called from any thread; set_log_sink() only at start.
+// The library's log front: it never prints. A command installs a sink (support/log_spdlog); without
+// one, messages are dropped.
+// Thread-safety: log() may be called from any thread; set_log_sink() only at start.
 #pragma once
 
 #include <string>

@@ -1,11 +1,12 @@
 // Fork-join thread pool: one caller, n - 1 workers, no queue. The caller is worker 0.
 //
 // Thread-safety: one run() at a time, from one thread; run() must not be called from inside a task.
-// Invariants: every task index in [0, tasks) is executed exactly once; run() returns after all of them;
-// which thread executes which task is not defined, so a task's result may depend on its index only.
-// Tasks are taken from one counter in ascending order. A run of one task, and every run of a pool of one thread, is
-// executed by the caller alone. Workers spin for some 20 microseconds between runs, then sleep on a futex (std::atomic
-// wait); a run does not wait for workers that are still waking. Workers block all signals.
+// Invariants: every task index in [0, tasks) is executed exactly once; run() returns after all of
+// them; which thread executes which task is not defined, so a task's result may depend on its index
+// only. Tasks are taken from one counter in ascending order. A run of one task, and every run of a
+// pool of one thread, is executed by the caller alone. Workers spin for some 20 microseconds
+// between runs, then sleep on a futex (std::atomic wait); a run does not wait for workers that are
+// still waking. Workers block all signals.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +18,15 @@
 
 namespace loongforge {
 
-// Called as body(context, task, worker): worker in [0, threads()) names scratch that is the task's alone.
+// Called as body(context, task, worker): worker in [0, threads()) names scratch that is the task's
+// alone.
 using PoolBody = void (*)(void* context, int64_t task, int worker) noexcept;
 
 class LF_API ThreadPool {
  public:
-  // threads from 1 to 1024, else Error(kUsage). cpus, when not null, holds one CPU number per thread to bind to, the
-  // calling thread first; its mask is restored by the destructor. Error(kFailed) when the system refuses either.
+  // threads from 1 to 1024, else Error(kUsage). cpus, when not null, holds one CPU number per
+  // thread to bind to, the calling thread first; its mask is restored by the destructor.
+  // Error(kFailed) when the system refuses either.
   explicit ThreadPool(int threads, const int* cpus = nullptr);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -14,7 +14,8 @@ struct ProcessMemory {
   uint64_t peak_resident = 0;  // VmHWM, bytes: the largest VmRSS since the start or the last reset
 };
 
-// status: another file of that form, for tests. Throws Error(kFailed) when it cannot be read or lacks the lines.
+// status: another file of that form, for tests. Throws Error(kFailed) when it cannot be read or
+// lacks the lines.
 LF_API ProcessMemory process_memory(const std::filesystem::path& status = "/proc/self/status");
 
 // Sets peak_resident to resident. False when the kernel does not allow it.

@@ -33,14 +33,16 @@ class LF_API AdamW {
   // Throws Error(kUsage) for options out of range: betas in [0, 1), eps >= 0, weight_decay >= 0.
   AdamW(std::vector<ParameterView> views, const AdamWOptions& options);
 
-  // One update of all parameters by gradients * grad_scale (clipping and 1 / valid tokens together).
+  // One update of all parameters by gradients * grad_scale (clipping and 1 / valid tokens
+  // together).
   // REQUIRES finite gradients: a step with others is skipped by not calling this.
-  void step(float* parameters, const float* gradients, double lr, double grad_scale, ThreadPool& pool) noexcept;
+  void step(float* parameters, const float* gradients, double lr, double grad_scale,
+            ThreadPool& pool) noexcept;
 
   int64_t steps() const noexcept { return steps_; }  // updates made; decides the bias correction
   void set_steps(int64_t steps) noexcept { steps_ = steps; }
-  // Everything that a checkpoint must hold besides steps(): all arrays, in the order of the views. The spans stay
-  // valid for the object's life; writing into them restores a state.
+  // Everything that a checkpoint must hold besides steps(): all arrays, in the order of the views.
+  // The spans stay valid for the object's life; writing into them restores a state.
   std::vector<StateArray> state();
 
   const std::vector<ParameterView>& views() const noexcept { return views_; }

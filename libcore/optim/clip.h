@@ -1,7 +1,7 @@
 // The norm over all gradients, and what clipping makes of it.
 //
-// The norm is made of one double per block of 128 rows of each view, added in block order: it does not depend on how
-// many threads or ranks made the blocks.
+// The norm is made of one double per block of 128 rows of each view, added in block order: it does
+// not depend on how many threads or ranks made the blocks.
 // Thread-safety: as the pool given.
 #pragma once
 
@@ -19,12 +19,13 @@ inline constexpr int64_t kNormBlockRows = 128;
 
 struct GradientNorm {
   double norm = 0;     // of the gradients times scale
-  bool finite = true;  // false: some gradient is infinite or NaN, the step must be skipped; norm is then NaN or infinite
+  bool finite = true;  // false: some gradient is infinite or NaN, the step must be skipped; norm is
+                       // then NaN or infinite
 };
 
 // scale: what the gradients still have to be multiplied by (1 / valid tokens).
-LF_API GradientNorm gradient_norm(const std::vector<ParameterView>& views, const float* gradients, double scale,
-                                  ThreadPool& pool);
+LF_API GradientNorm gradient_norm(const std::vector<ParameterView>& views, const float* gradients,
+                                  double scale, ThreadPool& pool);
 
 // As torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1. max_norm 0: no clipping.
 // REQUIRES norm finite, max_norm >= 0.

@@ -1,5 +1,5 @@
-// Where trained arrays lie. Parameters, gradients and moments are flat FP32 buffers that share one layout, so one list
-// of views describes all of them.
+// Where trained arrays lie. Parameters, gradients and moments are flat FP32 buffers that share one
+// layout, so one list of views describes all of them.
 // Thread-safety: values.
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace loongforge::optim {
 
-// rows x cols floats, row-major, at `offset` floats in each buffer. Vectors have one row. Views do not overlap.
+// rows x cols floats, row-major, at `offset` floats in each buffer. Vectors have one row. Views do
+// not overlap.
 struct ParameterView {
   std::string name;
   int64_t rows = 0, cols = 0;

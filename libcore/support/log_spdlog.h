@@ -1,5 +1,5 @@
-// The log sink that commands install: lines on stderr, as text for people or as JSON lines. The adapter to spdlog: its
-// header stands in log_spdlog.cpp only.
+// The log sink that commands install: lines on stderr, as text for people or as JSON lines. The
+// adapter to spdlog: its header stands in log_spdlog.cpp only.
 //   text: "[12:34:56] message", and "[12:34:56] warning: message" for debug, warning and error
 //   JSON: {"time":"2025-01-31T12:34:56.789Z","level":"info","message":"..."}
 // Colour marks warning and error on a terminal only, and never when NO_COLOR is set to anything.
@@ -23,8 +23,8 @@ struct LogOptions {
 
 LF_API void install_log(const LogOptions& options);  // again: replaces the options
 
-// Writes a line as it is, past level and format: the step records of --log-format json. Before install_log() it goes to
-// stderr.
+// Writes a line as it is, past level and format: the step records of --log-format json. Before
+// install_log() it goes to stderr.
 LF_API void write_log_line(std::string_view line);
 
 // The level of a --log-level word: debug, info, warning, error. False: another word.

@@ -1,7 +1,8 @@
-// What this process may use of the machine: cores, caches, NUMA nodes and memory, within the affinity mask and the
-// cgroup's limits.
-// Thread-safety: read_machine() at the start of a command, before threads are bound (it reads the process's affinity
-// mask, and sets HWLOC_HIDE_ERRORS so that hwloc prints nothing); a Machine is a value.
+// What this process may use of the machine: cores, caches, NUMA nodes and memory, within the
+// affinity mask and the cgroup's limits.
+// Thread-safety: read_machine() at the start of a command, before threads are bound (it reads the
+// process's affinity mask, and sets HWLOC_HIDE_ERRORS so that hwloc prints nothing); a Machine is a
+// value.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,13 @@ struct NumaNode {
 struct LF_API Machine {
   std::string cpu_model;       // empty when unknown
   std::vector<int> cpus;       // hardware threads within the affinity mask, ascending
-  std::vector<int> core_cpus;  // one hardware thread of each core that has one within the mask, neighbours together
+  std::vector<int> core_cpus;  // one hardware thread of each core that has one within the mask,
+                               // neighbours together
   int machine_cores = 0;       // of the whole machine
   int machine_cpus = 0;
-  double cpu_quota = 0;        // CPUs' worth of time that the cgroup grants; 0: no limit
-  // Of one cache, the smallest among the usable cores; 0: unknown. *_cores: usable cores that share one.
+  double cpu_quota = 0;  // CPUs' worth of time that the cgroup grants; 0: no limit
+  // Of one cache, the smallest among the usable cores; 0: unknown. *_cores: usable cores that share
+  // one.
   uint64_t l1d_bytes = 0, l2_bytes = 0, l3_bytes = 0;
   int l2_cores = 1, l3_cores = 1;
   int cache_line = 64;
@@ -38,7 +41,8 @@ struct LF_API Machine {
 
   // One per usable core, not more than whole CPUs in the quota, at least 1.
   int default_threads() const noexcept;
-  // One CPU number per thread to bind to: each core once, then the cores' other hardware threads, then from the start.
+  // One CPU number per thread to bind to: each core once, then the cores' other hardware threads,
+  // then from the start.
   std::vector<int> binding(int threads) const;
   // What this process can still take: memory_available, within the cgroup's limit.
   uint64_t usable_memory() const noexcept;
@@ -46,14 +50,17 @@ struct LF_API Machine {
 
 // Other places to read from, for tests and for machines described by a file.
 struct MachineSource {
-  std::filesystem::path hwloc_xml;   // empty: this machine
-  std::filesystem::path root = "/";  // holds proc/self/{status,cgroup,mountinfo}, proc/meminfo and the cgroup folders
+  std::filesystem::path hwloc_xml;  // empty: this machine
+  // Holds proc/self/{status,cgroup,mountinfo}, proc/meminfo and the cgroup folders.
+  std::filesystem::path root = "/";
 };
 
-// Throws Error: kNoInput when hwloc_xml is absent, kBadData when it is no topology, kFailed when no CPU is usable.
+// Throws Error: kNoInput when hwloc_xml is absent, kBadData when it is no topology, kFailed when no
+// CPU is usable.
 LF_API Machine read_machine(const MachineSource& source = {});
 
-// Writes this machine's topology as hwloc XML, to be read with hwloc_xml. Error(kFailed) when it cannot be written.
+// Writes this machine's topology as hwloc XML, to be read with hwloc_xml. Error(kFailed) when it
+// cannot be written.
 LF_API void dump_topology(const std::filesystem::path& path);
 
 // "0-3,8" -> 0 1 2 3 8. False when text is no such list.
