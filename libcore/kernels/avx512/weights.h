@@ -10,8 +10,8 @@
 // So both walks, W^T (panels of n) and W (panels of k), read whole blocks.
 #pragma once
 
+#include "kernels/avx512/pack.h"
 #include "kernels/avx512/tile.h"
-#include "kernels/avx512/vec.h"
 #include "kernels/gemm.h"
 #include "kernels/generic/fp8_bits.h"
 
@@ -48,78 +48,26 @@ LF_INLINE ImageTable image_table(const uint16_t* images, int exp, bool flushed) 
   return t;
 }
 
-struct Pairs {
-  __m512i lo, hi;  // 16 pairs of bf16 each: codes 0 .. 7 of each 128-bit lane, and 8 .. 15
-};
-LF_INLINE Pairs decode(const ImageTable& t, __m512i codes) {
+// 16 pairs of bf16 each: codes 0 .. 7 of every 128-bit lane, and 8 .. 15.
+LF_INLINE Words decode(const ImageTable& t, __m512i codes) {
   const __m512i low = _mm512_permutex2var_epi8(t.low[0], codes, t.low[1]);
   const __m512i magnitude = _mm512_permutex2var_epi8(t.high[0], codes, t.high[1]);
   // magnitude | (codes & 0x80)
   const __m512i high = _mm512_ternarylogic_epi32(magnitude, codes, _mm512_set1_epi8(-128), 0xF8);
-  return Pairs{_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)};
-}
-
-// ---- A row of 16 pairs (k, k + 1) written to a B panel, at column 16 * group.
-LF_INLINE void store_pairs(Bf16* panel, int64_t pair, int group, __m512i pairs) {
-  _mm512_storeu_si512(panel + pair * 128 + group * 32, pairs);
-}
-LF_INLINE void store_pairs(float* panel, int64_t pair, int group, __m512i pairs) {
-  const __m512i odd = _mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xFFFF0000u)));
-  _mm512_storeu_si512(panel + pair * 128 + group * 16, odd);
-  _mm512_storeu_si512(panel + pair * 128 + 64 + group * 16, _mm512_slli_epi32(pairs, 16));
-}
-// The same from two rows of fp32 values, rounded to bf16 images where kRound says so.
-template <bool kRound>
-LF_INLINE void store_rows(float* panel, int64_t pair, int group, V even, V odd) {
-  (kRound ? odd.to_bf16() : odd).store(panel + pair * 128 + group * 16);
-  (kRound ? even.to_bf16() : even).store(panel + pair * 128 + 64 + group * 16);
-}
-template <bool kRound>
-LF_INLINE void store_rows(Bf16* panel, int64_t pair, int group, V even, V odd) {
-  static_assert(kRound);
-  const __m512i low = _mm512_srli_epi32(even.to_bf16().as_int(), 16);
-  store_pairs(panel, pair, group, _mm512_or_si512(low, odd.to_bf16().as_int()));
-}
-
-// 16 x 16 transpose of 32-bit elements.
-LF_INLINE void transpose16(__m512i r[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 8; ++i) {
-    t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-    t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-    r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-    r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-    r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
-    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
-  }
-  for (int i = 0; i < 4; ++i) {
-    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
-    r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-    r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD);
-  }
-}
-
-// Two rows of 32 bf16 (even k, odd k) to pairs for columns 0 .. 15 and 16 .. 31.
-LF_INLINE Pairs interleave(__m512i even, __m512i odd) {
-  // Quarters in the order that unpacking within 128-bit lanes wants: 0 2 4 6 | 1 3 5 7 by 64 bits.
-  const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-  const __m512i e = _mm512_permutexvar_epi64(order, even), o = _mm512_permutexvar_epi64(order, odd);
-  return Pairs{_mm512_unpacklo_epi16(e, o), _mm512_unpackhi_epi16(e, o)};
+  return Words{_mm512_unpacklo_epi8(low, high), _mm512_unpackhi_epi8(low, high)};
 }
 
 LF_INLINE int64_t padded(int64_t x) { return (x + 63) / 64 * 64; }
 LF_INLINE int weight_exp(const PackedWeight& w, int64_t row, int64_t col) {
   return w.scale_exps[row / kWeightBlock * ((w.k + kWeightBlock - 1) / kWeightBlock) +
                       col / kWeightBlock];
+}
+
+template <class Tile>
+LF_INLINE void store_values(typename Tile::Operand* panel, int64_t pair, int group, V even, V odd) {
+  PairRow<typename Tile::Operand, Tile::kRounds> row;
+  make_pairs(even, odd, &row);
+  store_row(panel, pair, group, row);
 }
 
 // ---- W^T: columns n0 .. n0 + 63, rows k0 .. k0 + k of the product's B. REQUIRES n0 % 64 == 0, k0
@@ -133,7 +81,7 @@ void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
     const float* src = reinterpret_cast<const float*>(w.data) + first;
     for (int64_t p = 0; p < pairs; ++p, src += 128)
       for (int g = 0; g < 4; ++g)
-        store_rows<Tile::kRounds>(dst, p, g, V::load(src + 64 + g * 16), V::load(src + g * 16));
+        store_values<Tile>(dst, p, g, V::load(src + 64 + g * 16), V::load(src + g * 16));
     return;
   }
   if (w.elem == Elem::kBf16) {
@@ -149,7 +97,7 @@ void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
     int64_t p = kk / 2;
     for (; p + 1 < end; p += 2, src += 256) {
       for (int g = 0; g < 4; ++g) {
-        const Pairs x = decode(t, _mm512_loadu_si512(src + g * 64));
+        const Words x = decode(t, _mm512_loadu_si512(src + g * 64));
         store_pairs(dst, p, g, x.lo);
         store_pairs(dst, p + 1, g, x.hi);
       }
@@ -185,7 +133,7 @@ LF_INLINE void fp8_rows16(const ImageTable& t, const uint8_t* src, int64_t pairs
         _mm512_shuffle_i32x4(u[1], u[3], 0x88), _mm512_shuffle_i32x4(u[1], u[3], 0xDD)};
     for (int i = 0; i < 4; ++i) {
       if (2 * i >= pairs) break;
-      const Pairs z = decode(t, y[i]);
+      const Words z = decode(t, y[i]);
       store_pairs(dst, 2 * i, q, z.lo);
       if (2 * i + 1 < pairs) store_pairs(dst, 2 * i + 1, q, z.hi);
     }
@@ -201,7 +149,7 @@ LF_INLINE void bf16_rows16(const Bf16* src, int64_t pairs, typename Tile::Operan
     transpose16(r);
     for (int i = 0; i < 8; ++i) {
       if (i >= pairs) break;
-      const Pairs z = interleave(r[2 * i], r[2 * i + 1]);
+      const Words z = interleave(r[2 * i], r[2 * i + 1]);
       store_pairs(dst, i, 2 * q, z.lo);
       store_pairs(dst, i, 2 * q + 1, z.hi);
     }
@@ -214,8 +162,7 @@ LF_INLINE void f32_rows16(const float* src, int64_t pairs, typename Tile::Operan
     for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(src + (i ^ 1) * 64);
     transpose16(r);
     for (int i = 0; i < 8; ++i)
-      if (i < pairs)
-        store_rows<Tile::kRounds>(dst, i, q, V::of_int(r[2 * i]), V::of_int(r[2 * i + 1]));
+      if (i < pairs) store_values<Tile>(dst, i, q, V::of_int(r[2 * i]), V::of_int(r[2 * i + 1]));
   }
 }
 
@@ -264,8 +211,8 @@ void panel_of_fp8(const Mat& b, int64_t j0, int cols, int64_t k0, int64_t k,
     const uint32_t steps =
         static_cast<uint32_t>(exps[0] * 128 & 0xFFFF) | static_cast<uint32_t>(exps[1] * 128) << 16;
     const __m512i step = _mm512_set1_epi32(static_cast<int>(steps));
-    const Pairs x = decode(t, _mm512_unpacklo_epi8(rows[0], rows[1]));
-    const Pairs y = decode(t, _mm512_unpackhi_epi8(rows[0], rows[1]));
+    const Words x = decode(t, _mm512_unpacklo_epi8(rows[0], rows[1]));
+    const Words y = decode(t, _mm512_unpackhi_epi8(rows[0], rows[1]));
     __m512i z[4] = {x.lo, x.hi, y.lo, y.hi};
     for (int i = 0; i < 4; ++i) {
       z[i] = _mm512_mask_add_epi16(z[i], _mm512_test_epi16_mask(z[i], magnitude), z[i], step);

@@ -1,32 +1,14 @@
-// The bf16 images of FP8 codes, which the decoders' tables are made of.
+// The bf16 images of FP8 codes (exact, subnormal codes included), which the decoders' tables are
+// made of. Codes of NaN and infinity never reach a product.
 #pragma once
 
 #include <stdint.h>
 
+#include "kernels/fp8_format.h"
 #include "kernels/types.h"
 
 namespace loongforge::kernels {
 namespace {
-
-// Magnitude of the low 7 bits of a code. E4M3-LA: bias 12; E5M2: bias 15. Every value is a normal
-// bf16, subnormal codes included. Codes of NaN and infinity, which never reach a product, get the
-// number their bits would continue to.
-constexpr uint16_t fp8_image(Elem fp8, int code) {
-  const int mantissa_bits = fp8 == Elem::kE4M3 ? 3 : 2;
-  const int bias = fp8 == Elem::kE4M3 ? 12 : 15;
-  int exponent = code >> mantissa_bits;
-  int mantissa = code & ((1 << mantissa_bits) - 1);
-  if (exponent == 0) {
-    if (mantissa == 0) return 0;
-    exponent = 1;
-    while ((mantissa >> mantissa_bits) == 0) {
-      mantissa *= 2;
-      --exponent;
-    }
-    mantissa -= 1 << mantissa_bits;
-  }
-  return static_cast<uint16_t>(((exponent - bias + 127) << 7) | (mantissa << (7 - mantissa_bits)));
-}
 
 struct Fp8Images {
   alignas(64) uint16_t bits[2][128];  // [E4M3, E5M2]
@@ -34,8 +16,10 @@ struct Fp8Images {
 constexpr Fp8Images make_fp8_images() {
   Fp8Images t{};
   for (int code = 0; code < 128; ++code) {
-    t.bits[0][code] = fp8_image(Elem::kE4M3, code);
-    t.bits[1][code] = fp8_image(Elem::kE5M2, code);
+    t.bits[0][code] =
+        static_cast<uint16_t>(fp8_decode_bits<Elem::kE4M3>(static_cast<uint8_t>(code)) >> 16);
+    t.bits[1][code] =
+        static_cast<uint16_t>(fp8_decode_bits<Elem::kE5M2>(static_cast<uint8_t>(code)) >> 16);
   }
   return t;
 }

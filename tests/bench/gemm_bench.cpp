@@ -1,0 +1,208 @@
+// Speed of gemm against the physical limits: the peak of the multiply-add instruction, and reading
+// memory for one row. Weights rotate over more memory than the caches hold where reading them is
+// the limit.
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench.h"
+#include "kernels/gemm.h"
+
+namespace {
+
+using namespace loongforge;
+using namespace loongforge::kernels;
+using namespace loongforge::bench;
+
+struct Shape {
+  const char* name;
+  GemmTerm::B kind;
+  Elem b;
+  int64_t m, n, k;
+  Elem c = Elem::kBf16;
+  int64_t rank = 0;  // a second term of that k, as a LoRA adapter brings
+  bool a_transposed = false;
+  Precision precision = Precision::kBf16;
+};
+
+const Shape kShapes[] = {
+    {"fwd 4096 M=512", GemmTerm::B::kWeightT, Elem::kE4M3, 512, 4096, 4096},
+    {"fwd 4096 M=128", GemmTerm::B::kWeightT, Elem::kE4M3, 128, 4096, 4096},
+    {"fwd 4096 M=32", GemmTerm::B::kWeightT, Elem::kE4M3, 32, 4096, 4096},
+    {"fwd 4096 M=8", GemmTerm::B::kWeightT, Elem::kE4M3, 8, 4096, 4096},
+    {"fwd 4096 M=4", GemmTerm::B::kWeightT, Elem::kE4M3, 4, 4096, 4096},
+    {"fwd 4096 M=1", GemmTerm::B::kWeightT, Elem::kE4M3, 1, 4096, 4096},
+    {"fwd 4096 M=1 bf16", GemmTerm::B::kWeightT, Elem::kBf16, 1, 4096, 4096},
+    {"dX 4096 M=512", GemmTerm::B::kWeight, Elem::kE4M3, 512, 4096, 4096},
+    {"smol q fwd", GemmTerm::B::kWeightT, Elem::kE4M3, 2048, 576, 576, Elem::kBf16, 8},
+    {"smol qkv fwd", GemmTerm::B::kWeightT, Elem::kE4M3, 2048, 960, 576, Elem::kBf16, 8},
+    {"smol gate/up fwd", GemmTerm::B::kWeightT, Elem::kE4M3, 2048, 3072, 576, Elem::kBf16, 8},
+    {"smol down fwd", GemmTerm::B::kWeightT, Elem::kE4M3, 2048, 576, 1536, Elem::kBf16, 8},
+    {"smol qkv dX", GemmTerm::B::kWeight, Elem::kE4M3, 2048, 576, 960, Elem::kBf16, 8},
+    {"smol gate/up dX", GemmTerm::B::kWeight, Elem::kE4M3, 2048, 576, 3072, Elem::kBf16, 8},
+    {"smol down dX", GemmTerm::B::kWeight, Elem::kE4M3, 2048, 1536, 576, Elem::kBf16, 8},
+    {"smol dW bf16", GemmTerm::B::kPlain, Elem::kBf16, 1536, 576, 2048, Elem::kF32, 0, true},
+    {"smol dW fp8", GemmTerm::B::kPlain, Elem::kE4M3, 1536, 576, 2048, Elem::kF32, 0, true},
+    {"lora X A^T", GemmTerm::B::kPlainT, Elem::kF32, 2048, 8, 576},
+    {"lora dA", GemmTerm::B::kPlain, Elem::kE4M3, 8, 576, 2048, Elem::kF32, 0, true},
+    {"head fwd chunk", GemmTerm::B::kWeightT, Elem::kBf16, 170, 49152, 576, Elem::kF32},
+    {"head dX chunk", GemmTerm::B::kWeight, Elem::kBf16, 170, 576, 49152, Elem::kF32},
+    {"fp32 fwd", GemmTerm::B::kWeightT, Elem::kF32, 512, 1536, 576, Elem::kF32, 0, false,
+     Precision::kF32},
+};
+
+class Case {
+ public:
+  Case(const Shape& s, ThreadPool& pool, size_t weight_bytes) : s_(s), pool_(pool) {
+    std::mt19937 rng(1);
+    const bool n_first = s.kind == GemmTerm::B::kWeightT || s.kind == GemmTerm::B::kPlainT;
+    const int64_t rows = n_first ? s.n : s.k, cols = n_first ? s.k : s.n;
+    weight_ = s.kind == GemmTerm::B::kWeightT || s.kind == GemmTerm::B::kWeight;
+    const size_t one = weight_ ? packed_weight_bytes(s.b, rows, cols)
+                               : static_cast<size_t>(rows * cols * elem_bytes(s.b));
+    one_ = (one + 4095) / 4096 * 4096;
+    copies_ = std::max<size_t>(1, weight_bytes / one_);
+    b_ = AlignedBuffer(one_ * copies_, Pages::kTransparent);
+    // Patterns that are small numbers in every format.
+    const auto fill = [&](uint8_t* p, Elem e, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) {
+        const float x = (static_cast<float>(rng() & 0xFFFF) / 65536.0f - 0.5f);
+        uint32_t u = 0;
+        std::memcpy(&u, &x, 4);
+        const auto half = static_cast<uint16_t>(u >> 16);
+        const auto code = static_cast<uint8_t>((rng() & 0x8F) | 0x40);
+        std::memcpy(p + i * elem_bytes(e),
+                    e == Elem::kF32    ? static_cast<void*>(&u)
+                    : e == Elem::kBf16 ? const_cast<uint16_t*>(&half)
+                                       : static_cast<void*>(const_cast<uint8_t*>(&code)),
+                    static_cast<size_t>(elem_bytes(e)));
+      }
+    };
+    exps_.assign(static_cast<size_t>(rows * ((cols + 127) / 128) + 64), -3);
+    std::vector<uint8_t> source(static_cast<size_t>(rows * cols * elem_bytes(s.b)));
+    fill(source.data(), s.b, rows * cols);
+    for (size_t c = 0; c < copies_; ++c) {
+      PackedWeight w{b_.data() + c * one_, exps_.data(), rows, cols, s.b};
+      if (!weight_) {
+        std::memcpy(w.data, source.data(), source.size());
+      } else if (c == 0) {
+        pack_weight_rows(w, source.data(), cols, 0, rows);
+      } else {
+        std::memcpy(w.data, b_.data(), one);
+      }
+      weights_.push_back(w);
+    }
+    ld_b_ = cols;
+    a_ = AlignedBuffer(static_cast<size_t>(s.m * s.k * 2 + 64), Pages::kTransparent);
+    fill(a_.data(), Elem::kBf16, s.m * s.k);
+    c_ = AlignedBuffer(static_cast<size_t>(s.m * s.n * 4 + 64), Pages::kTransparent);
+    std::memset(c_.data(), 0, c_.size());
+    t_.resize(static_cast<size_t>(s.m * (s.rank + 1) * 4));
+    lora_.resize(static_cast<size_t>(s.n * (s.rank + 1) * 4));
+    pool.reserve_scratch(gemm_scratch_bytes());
+  }
+
+  const uint8_t* bytes() const { return b_.data(); }
+  size_t size() const { return copies_ * one_; }
+
+  double flops() const {
+    return 2.0 * static_cast<double>(s_.m * s_.n) * static_cast<double>(s_.k + s_.rank);
+  }
+  // Seconds of one product over the pool, the next copy of the weight each time.
+  double run() {
+    const size_t copy = next_++ % copies_;
+    GemmTerm terms[2] = {
+        {Mat{a_.data(), s_.a_transposed ? s_.m : s_.k, Elem::kBf16}, s_.a_transposed, s_.kind,
+         &weights_[copy], Mat{weights_[copy].data, ld_b_, s_.b, exps_.data(), (ld_b_ + 127) / 128},
+         s_.k},
+        {Mat{t_.data(), s_.rank, Elem::kBf16}, false, GemmTerm::B::kPlainT, nullptr,
+         Mat{lora_.data(), s_.rank, Elem::kBf16}, s_.rank}};
+    const GemmJob job{
+        s_.m,  s_.n,    terms,       s_.rank > 0 ? 2 : 1, MatOut{c_.data(), s_.n, s_.c},
+        false, nullptr, s_.precision};
+    int64_t m_step = 0, n_step = 0;
+    gemm_steps(s_.precision, &m_step, &n_step);
+    const int threads = pool_.threads();
+    const bool rows = s_.m >= 96 * threads;
+    const int64_t size = rows ? s_.m : s_.n, step = rows ? m_step : n_step;
+    const int64_t units = (size + step - 1) / step;
+    const Stopwatch watch;
+    pool_.run(threads, [&](int64_t task, int worker) {
+      const int64_t begin = std::min(size, units * task / threads * step),
+                    end = std::min(size, units * (task + 1) / threads * step);
+      gemm(job, rows ? begin : 0, rows ? end : s_.m, rows ? 0 : begin, rows ? s_.n : end,
+           pool_.scratch(worker));
+    });
+    return watch.seconds();
+  }
+
+ private:
+  const Shape& s_;
+  ThreadPool& pool_;
+  bool weight_ = false;
+  size_t one_ = 0, copies_ = 1, next_ = 0;
+  AlignedBuffer b_, a_, c_;
+  std::vector<int8_t> exps_;
+  std::vector<PackedWeight> weights_;
+  std::vector<uint8_t> t_, lora_;
+  int64_t ld_b_ = 0;
+};
+
+void run_shape(const Shape& s, ThreadPool& pool, int rounds) {
+  const bool memory = s.m <= 4;
+  Case test(s, pool, memory ? size_t{1} << 30 : size_t{1} << 27);
+  Rounds table;
+  std::vector<size_t> limits;
+  for (const FmaKind kind : fma_kinds(active_isa(), s.precision))
+    limits.push_back(table.add(fma_name(kind), [&pool, kind] { return fma_peak(pool, kind); }));
+  std::vector<size_t> read;
+  const double bytes = static_cast<double>(s.n * s.k * elem_bytes(s.b));
+  size_t at = 0;
+  constexpr size_t kWindow = size_t{64} << 20;
+  if (memory) {
+    read.push_back(table.add("read", [&] {
+      at = at + 2 * kWindow <= test.size() ? at + kWindow : 0;
+      return read_rate(pool, test.bytes() + at, kWindow);
+    }));
+  }
+  const int repeats = std::max(1, static_cast<int>(2e9 * pool.threads() / test.flops()));
+  const size_t row = table.add(s.name, [&] {
+    double seconds = 0;
+    for (int i = 0; i < (memory ? 4 : std::min(repeats, 50)); ++i) seconds += test.run();
+    return test.flops() * (memory ? 4 : std::min(repeats, 50)) / seconds * 1e-9;
+  });
+  table.run(rounds);
+  std::printf("  %-18s %d thread%s %8.1f GF/s  %5.2f of peak (best %.2f)", s.name, pool.threads(),
+              pool.threads() == 1 ? " " : "s", table.best(row), table.median_ratio(row, limits),
+              table.best_ratio(row, limits));
+  if (memory) {
+    const double scale = bytes / test.flops();
+    std::printf("  %6.1f GB/s  %5.2f of read %.1f (best %.2f)", table.best(row) * scale,
+                table.median_ratio(row, read) * scale, table.best(read),
+                table.best_ratio(row, read) * scale);
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = parse_options(argc, argv);
+  for (const Isa isa : options.isas) {
+    if (!set_active_isa(isa)) continue;
+    std::printf("%s\n", isa_name(isa));
+    for (const int threads : options.threads) {
+      ThreadPool pool(threads);
+      for (const FmaKind kind : fma_kinds(isa, Precision::kBf16))
+        std::printf("  %s, %d threads: %.1f GF/s\n", fma_name(kind), threads,
+                    std::max(fma_peak(pool, kind), fma_peak(pool, kind)));
+      for (const Shape& s : kShapes)
+        if (std::string(s.name).find(options.only) != std::string::npos)
+          run_shape(s, pool, options.rounds);
+    }
+  }
+  return 0;
+}
