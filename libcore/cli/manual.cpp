@@ -56,6 +56,13 @@ bool is_closing(const std::string& word) {
 }
 bool is_opening(const std::string& word) { return word == "(" || word == "["; }
 
+// Macros that only choose a font.
+bool is_plain_macro(const std::string& word) {
+  for (const char* name : {"Ar", "Cm", "Ev", "Pa", "Em", "Sy", "No", "Nm", "Li", "Sx", "Va"})
+    if (word == name) return true;
+  return false;
+}
+
 class Renderer {
  public:
   Renderer(std::string_view page, std::string where) : page_(page), where_(std::move(where)) {}
@@ -158,8 +165,9 @@ class Renderer {
 
   // The words from `at` on, with the inline macros among them.
   std::string inline_text(const std::vector<std::string>& words, size_t at) {
-    std::string text, prefix, option;
-    bool join = true, in_option = false, fresh = false;
+    std::string text, closing;  // closing: what ends the enclosure that is open
+    std::string before, after;  // around the next word
+    bool join = true;
     const auto put = [&](const std::string& word) {
       if (!join && !is_closing(word)) text += ' ';
       text += word;
@@ -167,34 +175,34 @@ class Renderer {
     };
     for (; at < words.size(); ++at) {
       const std::string& word = words[at];
+      const bool alone = at + 1 == words.size() || is_closing(words[at + 1]);
       if (word == "Fl") {
-        prefix = "-";
-        fresh = true;
-      } else if (word == "Op") {
-        put("[");
-        in_option = true;
+        before = "-";
+      } else if (word == "Ql") {
+        before = after = "'";
+      } else if (word == "Op" || word == "Dq") {
+        put(word == "Op" ? "[" : "\"");
+        join = true;
+        closing = (word == "Op" ? "]" : "\"") + closing;
       } else if (word == "Ns") {
         join = true;
-      } else if (word == "Nm" && (at + 1 == words.size() || is_closing(words[at + 1]))) {
+      } else if (word == "Nm" && alone) {
         put("loongforge");
       } else if (word == "Xr") {
         if (at + 2 >= words.size()) fail("Xr needs a page and a section");
         put(words[at + 1] + "(" + words[at + 2] + ")");
         at += 2;
-      } else if (word == "Ar" || word == "Cm" || word == "Ev" || word == "Pa" || word == "Em" ||
-                 word == "Sy" || word == "Ql" || word == "No" || word == "Nm") {
-        prefix = word == "Ql" ? "'" : "";
-        fresh = prefix == "'";
+      } else if (is_plain_macro(word)) {
+        before = after = "";
+      } else if (is_closing(word)) {
+        text += std::exchange(closing, "");
+        put(word);
       } else {
         if (at == 0 && word != "-") fail("unknown macro ." + word);
-        if (is_closing(word) && in_option) text += std::exchange(in_option, false) ? "]" : "";
-        put(fresh && !is_closing(word) ? prefix + unescape(word) + (prefix == "'" ? "'" : "")
-                                       : unescape(word));
-        fresh = false;
+        put(std::exchange(before, "") + unescape(word) + std::exchange(after, ""));
       }
     }
-    if (in_option) text += "]";
-    return text;
+    return text + closing;
   }
 
   std::string_view page_;

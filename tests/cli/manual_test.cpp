@@ -18,6 +18,8 @@ TEST_CASE("mdoc becomes plain text") {
                    "p") == "X\n    --a N\n            Text.\n\n            More.\n    After.\n");
   CHECK(plain_text(".Sh X\n.Bd -literal\ncode \\e\n.not a macro\n.Ed\n", "p") ==
         "X\n        code \\\n        .not a macro\n");
+  CHECK(plain_text(".Sh X\n.Dq two words ,\nof\n.Va name\n.Li 0 ;\n.Sx X .\n", "p") ==
+        "X\n    \"two words\", of name 0; X.\n");
   CHECK(plain_text(".\\\" a comment\n.Sh X\n\\&.dot a\\-b\n", "p") == "X\n    .dot a-b\n");
 }
 

@@ -1,0 +1,93 @@
+// What the build must not hold: CUDA or HIP, and ISA objects whose weak symbols the linker could
+// pick for the whole program.
+#include <doctest/doctest.h>
+
+#include <cctype>
+#include <cstdio>
+
+#include "arch/sources.h"
+
+namespace loongforge::test {
+namespace {
+
+std::vector<std::string> build_files() {
+  std::vector<std::string> files = {"CMakeLists.txt", "CMakePresets.json"};
+  for (const char* folder : {"libcore", "cmd", "tests"})
+    for (std::string& file : files_under(folder, {".txt", ".cmake"}))
+      files.push_back(std::move(file));
+  return files;
+}
+
+bool has_word(std::string text, const std::string& word) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const bool starts = at == 0 || std::isalpha(static_cast<unsigned char>(text[at - 1])) == 0;
+    const size_t end = at + word.size();
+    const bool ends =
+        end >= text.size() || std::isalpha(static_cast<unsigned char>(text[end])) == 0;
+    if (starts && ends) return true;
+  }
+  return false;
+}
+
+TEST_CASE("no CUDA or HIP stands in the build") {
+  CHECK(has_word("enable_language(CUDA)", "cuda"));
+  CHECK_FALSE(has_word("a ship leaves", "hip"));
+  for (const std::string& file : build_files())
+    for (const char* word : {"cuda", "hip", "cudart", "hiprtc", "nvcc", "hipcc", "cublas", "rocm"})
+      CHECK_FALSE_MESSAGE(has_word(slurp(source_root() / file), word), file << " names " << word);
+}
+
+TEST_CASE("no source is CUDA or HIP, or includes their headers") {
+  for (const char* folder : {"libcore", "cmd"}) {
+    CHECK(files_under(folder, {".cu", ".cuh", ".hip"}).empty());
+    for (const std::string& file : files_under(folder, {".cpp", ".h"}))
+      for (const std::string& line : lines_of(source_root() / file)) {
+        if (!line.starts_with("#include")) continue;
+        CHECK_FALSE_MESSAGE(
+            (has_word(line, "cuda") || has_word(line, "hip") || has_word(line, "cublas")),
+            file << ": " << line);
+      }
+  }
+}
+
+TEST_CASE("the library links no CUDA or HIP") {
+  std::FILE* pipe = popen("ldd '" LF_BINARY_DIR "/bin/loongforge' 2>&1", "r");
+  REQUIRE(pipe != nullptr);
+  std::string text;
+  for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+  CHECK(pclose(pipe) == 0);
+  CHECK(text.find("libc.so") != std::string::npos);
+  for (const char* word : {"libcuda", "libcudart", "libamdhip", "libcublas", "libhip"})
+    CHECK_FALSE_MESSAGE(text.find(word) != std::string::npos, word);
+}
+
+// A weak function of a file compiled for AVX-512 (a template of std, an inline function) may be the
+// copy that the linker keeps for every caller; on a CPU without AVX-512 the program then dies.
+TEST_CASE("ISA objects define no weak functions") {
+  size_t objects = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(LF_BINARY_DIR)) {
+    const std::string path = entry.path().string();
+    if (entry.path().extension() != ".o") continue;
+    const bool is_isa = path.find("/kernels/avx2/") != std::string::npos ||
+                        path.find("/kernels/avx512/") != std::string::npos ||
+                        path.find("/kernels/lsx/") != std::string::npos ||
+                        path.find("/kernels/lasx/") != std::string::npos;
+    if (!is_isa || path.find("lf_objects.dir") == std::string::npos) continue;
+    ++objects;
+    std::FILE* pipe = popen(("nm -C '" + path + "'").c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    std::string text;
+    for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
+    CHECK(pclose(pipe) == 0);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);)
+      CHECK_MESSAGE(line.find(" W ") == std::string::npos, path << ": " << line);
+  }
+#if defined(__x86_64__)
+  CHECK(objects > 1);
+#endif
+}
+
+}  // namespace
+}  // namespace loongforge::test

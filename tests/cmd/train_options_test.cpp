@@ -1,0 +1,166 @@
+// The table of `loongforge train` fills train::TrainOptions; its defaults are those that the struct
+// states.
+#include <doctest/doctest.h>
+
+#include "cli/options_parse.h"
+#include "cmd/commands.h"
+#include "cmd/train/options.h"
+#include "support/expect_error.h"
+#include "support/json.h"
+
+namespace loongforge::cmd {
+namespace {
+
+train::TrainOptions filled(std::vector<const char*> words) {
+  static const std::vector<cli::Option> table = cli::full_table(train_command);
+  return train_options(
+      cli::parse_options(table, words, [](const char*) -> const char* { return nullptr; }).options);
+}
+
+TEST_CASE("defaults of the table are those of the struct") {
+  const train::TrainOptions got =
+      filled({"--model_path", "m", "--dataset", "d", "--output_dir", "o"});
+  const train::TrainOptions stated;
+  CHECK(got.model_path == "m");
+  CHECK(got.dataset == "d");
+  CHECK(got.output_dir == "o");
+  CHECK(got.finetuning_type == stated.finetuning_type);
+  CHECK(got.lora_rank == stated.lora_rank);
+  CHECK(got.lora_alpha == stated.lora_alpha);
+  CHECK(got.lora_dropout == stated.lora_dropout);
+  CHECK(got.lora_target == stated.lora_target);
+  CHECK(got.use_rslora == stated.use_rslora);
+  CHECK(got.learning_rate == stated.learning_rate);
+  CHECK(got.lr_scheduler_type == stated.lr_scheduler_type);
+  CHECK(got.warmup_ratio == stated.warmup_ratio);
+  CHECK(got.warmup_steps == stated.warmup_steps);
+  CHECK(got.weight_decay == stated.weight_decay);
+  CHECK(got.adam_beta1 == stated.adam_beta1);
+  CHECK(got.adam_beta2 == stated.adam_beta2);
+  CHECK(got.adam_epsilon == stated.adam_epsilon);
+  CHECK(got.max_grad_norm == stated.max_grad_norm);
+  CHECK(got.per_device_train_batch_size == stated.per_device_train_batch_size);
+  CHECK(got.per_device_eval_batch_size == stated.per_device_eval_batch_size);
+  CHECK(got.gradient_accumulation_steps == stated.gradient_accumulation_steps);
+  CHECK(got.global_batch_size == stated.global_batch_size);
+  CHECK(got.reduce_lanes == stated.reduce_lanes);
+  CHECK(got.num_train_epochs == stated.num_train_epochs);
+  CHECK(got.max_steps == stated.max_steps);
+  CHECK(got.seed == stated.seed);
+  CHECK(got.cutoff_len == stated.cutoff_len);
+  CHECK(got.packing == stated.packing);
+  CHECK(got.max_samples == stated.max_samples);
+  CHECK(got.train_on_prompt == stated.train_on_prompt);
+  CHECK(got.template_name == stated.template_name);
+  CHECK(got.gradient_checkpointing == stated.gradient_checkpointing);
+  CHECK(got.fp8_precision == stated.fp8_precision);
+  CHECK(got.fp8_scale_factor == stated.fp8_scale_factor);
+  CHECK(got.fp8_overflow_log_level == stated.fp8_overflow_log_level);
+  CHECK(got.eval_strategy == stated.eval_strategy);
+  CHECK(got.eval_steps == stated.eval_steps);
+  CHECK(got.eval_on_start == stated.eval_on_start);
+  CHECK(got.save_strategy == stated.save_strategy);
+  CHECK(got.save_steps == stated.save_steps);
+  CHECK(got.save_total_limit == stated.save_total_limit);
+  CHECK(got.resume_from_checkpoint == stated.resume_from_checkpoint);
+  CHECK(got.logging_steps == stated.logging_steps);
+  CHECK(got.report_to_jsonl == stated.report_to_jsonl);
+  CHECK(got.log_format == stated.log_format);
+  CHECK(got.max_nonfinite_steps == stated.max_nonfinite_steps);
+  CHECK(got.preview == stated.preview);
+  CHECK(got.sample_max_new_tokens == stated.sample_max_new_tokens);
+  CHECK(got.threads == stated.threads);
+}
+
+TEST_CASE("choices, aliases and flags reach their fields") {
+  const train::TrainOptions got = filled({"--model_path",
+                                          "m",
+                                          "--dataset",
+                                          "d",
+                                          "--output_dir",
+                                          "o",
+                                          "--lr-scheduler",
+                                          "linear",
+                                          "--lora_r",
+                                          "4",
+                                          "--fp8-precision",
+                                          "fp32",
+                                          "--eval_dataset",
+                                          "e",
+                                          "--eval_steps",
+                                          "7",
+                                          "--save_strategy",
+                                          "epoch",
+                                          "--report_to",
+                                          "jsonl",
+                                          "--log-format",
+                                          "json",
+                                          "--rslora",
+                                          "--packing",
+                                          "--resume_from_checkpoint",
+                                          "--global_batch_size",
+                                          "6",
+                                          "--micro_batch_size",
+                                          "3",
+                                          "--lora_target",
+                                          "q_proj,v_proj",
+                                          "--fp8_overflow_log_level",
+                                          "error",
+                                          "--threads",
+                                          "2"});
+  CHECK(got.lr_scheduler_type == "linear");
+  CHECK(got.lora_rank == 4);
+  CHECK(got.fp8_precision == train::FpPrecision::kF32);
+  CHECK(got.eval_strategy == train::Strategy::kSteps);
+  CHECK(got.eval_steps == 7);
+  CHECK(got.eval_on_start);
+  CHECK(got.save_strategy == train::Strategy::kEpoch);
+  CHECK(got.report_to_jsonl);
+  CHECK(got.log_format == train::LogFormat::kJson);
+  CHECK(got.use_rslora);
+  CHECK(got.packing);
+  CHECK(got.resume_from_checkpoint == "true");
+  CHECK(got.global_batch_size == 6);
+  CHECK(got.per_device_train_batch_size == 3);
+  CHECK(got.lora_target == "q_proj,v_proj");
+  CHECK(got.fp8_overflow_log_level == train::OverflowLogLevel::kError);
+  CHECK(got.threads == 2);
+}
+
+TEST_CASE(
+    "eval_dataset alone evaluates every epoch and at the start; --no-eval_on_start leaves that "
+    "out") {
+  const std::vector<const char*> base = {"--model_path", "m", "--dataset",      "d",
+                                         "--output_dir", "o", "--eval_dataset", "e"};
+  const train::TrainOptions got = filled(base);
+  CHECK(got.eval_strategy == train::Strategy::kEpoch);
+  CHECK(got.eval_on_start);
+  std::vector<const char*> without = base;
+  without.push_back("--no-eval_on_start");
+  CHECK_FALSE(filled(without).eval_on_start);
+}
+
+TEST_CASE(
+    "eval_only, dry_run and preview need no output folder; eval_only runs on eval_dataset or "
+    "prompts alone") {
+  CHECK(filled({"--model_path", "m", "--dataset", "d", "--eval_only"}).eval_only);
+  CHECK(filled({"--model_path", "m", "--dataset", "d", "--dry-run"}).dry_run);
+  CHECK(filled({"--model_path", "m", "--dataset", "d", "--preview", "3"}).preview == 3);
+  CHECK(filled({"--model_path", "m", "--eval_dataset", "e", "--eval_only"}).eval_dataset == "e");
+  CHECK(filled({"--model_path", "m", "--sample_prompts", "p", "--eval_only"}).sample_prompts ==
+        "p");
+  LF_CHECK_ERROR(filled({"--model_path", "m", "--eval_only"}), ErrorCode::kUsage,
+                 "--dataset is missing");
+}
+
+TEST_CASE("the resolved configuration holds every value by its canonical name") {
+  const train::TrainOptions got =
+      filled({"--model_path", "m", "--dataset", "d", "--output_dir", "o", "--lora_r", "4"});
+  const support::Json json = support::Json::parse(got.resolved_config_json, "resolved");
+  CHECK(json.at("lora_rank") == support::Json(4));
+  CHECK(json.at("seed") == support::Json(42));
+  CHECK_FALSE(json.contains("config"));
+}
+
+}  // namespace
+}  // namespace loongforge::cmd
