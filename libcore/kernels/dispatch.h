@@ -1,6 +1,6 @@
-// How a kernel family finds the table of the active ISA. Each ISA folder that is compiled in defines one constant table
-// per family, `extern const Table name = {...}` in namespace loongforge::kernels::<isa>. In <family>_dispatch.cpp, at
-// namespace loongforge::kernels:
+// How a kernel family finds the table of the active ISA. Each ISA folder that is compiled in
+// defines one constant table per family, `extern const Table name = {...}` in namespace
+// loongforge::kernels::<isa>. In <family>_dispatch.cpp, at namespace loongforge::kernels:
 //   LF_DECLARE_TABLES(GemmTable, kGemmTable)
 //   void gemm(...) noexcept { LF_TABLE(kGemmTable).gemm(...); }
 // Thread-safety: as isa.h.
@@ -29,20 +29,23 @@
 #define LF_IF_LASX(...)
 #endif
 
-#define LF_DECLARE_TABLES(Table, name)                         \
-  namespace scalar { extern const Table name; }                \
-  LF_IF_AVX2(namespace avx2 { extern const Table name; })      \
-  LF_IF_AVX512(namespace avx512 { extern const Table name; })  \
-  LF_IF_LSX(namespace lsx { extern const Table name; })        \
-  LF_IF_LASX(namespace lasx { extern const Table name; })      \
-  static const Table& name##_of(Isa isa) noexcept {            \
-    switch (isa) {                                             \
-      LF_IF_AVX2(case Isa::kAvx2 : return avx2::name;)         \
-      LF_IF_AVX512(case Isa::kAvx512 : return avx512::name;)   \
-      LF_IF_LSX(case Isa::kLsx : return lsx::name;)            \
-      LF_IF_LASX(case Isa::kLasx : return lasx::name;)         \
-      default: return scalar::name;                            \
-    }                                                          \
+#define LF_DECLARE_TABLES(Table, name)                        \
+  namespace scalar {                                          \
+  extern const Table name;                                    \
+  }                                                           \
+  LF_IF_AVX2(namespace avx2 { extern const Table name; })     \
+  LF_IF_AVX512(namespace avx512 { extern const Table name; }) \
+  LF_IF_LSX(namespace lsx { extern const Table name; })       \
+  LF_IF_LASX(namespace lasx { extern const Table name; })     \
+  static const Table& name##_of(Isa isa) noexcept {           \
+    switch (isa) {                                            \
+      LF_IF_AVX2(case Isa::kAvx2 : return avx2::name;)        \
+      LF_IF_AVX512(case Isa::kAvx512 : return avx512::name;)  \
+      LF_IF_LSX(case Isa::kLsx : return lsx::name;)           \
+      LF_IF_LASX(case Isa::kLasx : return lasx::name;)        \
+      default:                                                \
+        return scalar::name;                                  \
+    }                                                         \
   }
 
 #define LF_TABLE(name) name##_of(active_isa())

@@ -1,10 +1,11 @@
 // The FP8 formats, value by value: what every ISA's encoder and decoder must equal.
 //
-// E4M3-LA (Elem::kE4M3): sign, 4 exponent bits with bias 12, 3 mantissa bits; no infinities, NaN = 0x7F and 0xFF; largest
-// 14, smallest 2^-14. Code for code it is OCP E4M3 times 2^-5. E5M2 (Elem::kE5M2) is OCP's: bias 15, infinities 0x7C and
-// 0xFC, NaN above; largest 57344, smallest 2^-16. Source: DESIGN 3; OCP OFP8 specification.
-// Encoding rounds to nearest even and saturates (infinities too); NaN becomes 0x7F; -0 stays -0.
-// Freestanding and constexpr; exact integer arithmetic, no floating point.
+// E4M3-LA (Elem::kE4M3): sign, 4 exponent bits with bias 12, 3 mantissa bits; no infinities, NaN =
+// 0x7F and 0xFF; largest 14, smallest 2^-14. Code for code it is OCP E4M3 times 2^-5. E5M2
+// (Elem::kE5M2) is OCP's: bias 15, infinities 0x7C and 0xFC, NaN above; largest 57344, smallest
+// 2^-16. Source: DESIGN 3; OCP OFP8 specification. Encoding rounds to nearest even and saturates
+// (infinities too); NaN becomes 0x7F; -0 stays -0. Freestanding and constexpr; exact integer
+// arithmetic, no floating point.
 #pragma once
 
 #include <stdint.h>
@@ -22,10 +23,13 @@ struct Fp8<Elem::kE4M3> {
   static constexpr int kBias = 12;
   static constexpr uint8_t kMaxCode = 0x7E;
   static constexpr float kMax = 14.0f;
-  static constexpr float kOverflowAbove = 14.5f;     // the largest magnitude that still rounds to kMax (a tie, to even)
-  static constexpr float kZeroUpTo = 0x1p-15f;       // the largest magnitude that rounds to 0 (a tie, to even)
-  static constexpr float kInfinityFrom = 15.0f;      // decoded as a finite code, where infinity would begin: none,
-  static constexpr float kNanFrom = 15.0f;           // and where NaN begins
+  static constexpr float kOverflowAbove =
+      14.5f;  // the largest magnitude that still rounds to kMax (a tie, to even)
+  static constexpr float kZeroUpTo =
+      0x1p-15f;  // the largest magnitude that rounds to 0 (a tie, to even)
+  static constexpr float kInfinityFrom =
+      15.0f;  // decoded as a finite code, where infinity would begin: none,
+  static constexpr float kNanFrom = 15.0f;  // and where NaN begins
 };
 
 template <>
@@ -34,7 +38,8 @@ struct Fp8<Elem::kE5M2> {
   static constexpr int kBias = 15;
   static constexpr uint8_t kMaxCode = 0x7B;
   static constexpr float kMax = 57344.0f;
-  static constexpr float kOverflowAbove = 0x1.dffffep+15f;  // 61440, the tie, rounds to even and that is above kMax
+  static constexpr float kOverflowAbove =
+      0x1.dffffep+15f;  // 61440, the tie, rounds to even and that is above kMax
   static constexpr float kZeroUpTo = 0x1p-17f;
   static constexpr float kInfinityFrom = 65536.0f;
   static constexpr float kNanFrom = 81920.0f;
@@ -53,7 +58,8 @@ LF_INLINE constexpr Fp8Code fp8_encode_bits(uint32_t u) {
   const uint32_t magnitude = u & 0x7FFFFFFFu;
   if (magnitude > 0x7F800000u) return {0x7F, false};
   if (magnitude == 0x7F800000u) return {static_cast<uint8_t>(sign | F::kMaxCode), true};
-  // magnitude = m * 2^(e - 23); its code counts steps of 2^(step - kMantissaBits) within the binade `step`.
+  // magnitude = m * 2^(e - 23); its code counts steps of 2^(step - kMantissaBits) within the binade
+  // `step`.
   const int e = magnitude < 0x00800000u ? -126 : static_cast<int>(magnitude >> 23) - 127;
   const uint32_t m = magnitude < 0x00800000u ? magnitude : (magnitude & 0x007FFFFFu) | 0x00800000u;
   const int smallest_normal = 1 - F::kBias;
@@ -93,7 +99,8 @@ LF_INLINE constexpr uint32_t fp8_decode_bits(uint8_t code) {
       ++shift;
     }
     mantissa &= (1u << F::kMantissaBits) - 1u;
-    return sign | static_cast<uint32_t>(127 - F::kBias + 1 - shift) << 23 | mantissa << (23 - F::kMantissaBits);
+    return sign | static_cast<uint32_t>(127 - F::kBias + 1 - shift) << 23 |
+           mantissa << (23 - F::kMantissaBits);
   }
   return sign | (exponent + 127 - F::kBias) << 23 | mantissa << (23 - F::kMantissaBits);
 }

@@ -31,7 +31,8 @@ struct Cpu {
 
   void note(bool present, const char* name) noexcept {
     if (!present) return;
-    if (features[0] != '\0') std::strncat(features, " ", sizeof features - std::strlen(features) - 1);
+    if (features[0] != '\0')
+      std::strncat(features, " ", sizeof features - std::strlen(features) - 1);
     std::strncat(features, name, sizeof features - std::strlen(features) - 1);
   }
 };
@@ -48,7 +49,8 @@ CpuidWords cpuid(unsigned leaf, unsigned subleaf) noexcept {
   return r;
 }
 
-// Which register state the operating system saves: without it the instructions trap although the CPU has them.
+// Which register state the operating system saves: without it the instructions trap although the
+// CPU has them.
 unsigned saved_state() noexcept {
   unsigned eax = 0, edx = 0;
   __asm__ volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));

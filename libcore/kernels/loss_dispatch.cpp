@@ -5,11 +5,13 @@ namespace loongforge::kernels {
 
 LF_DECLARE_TABLES(LossTable, kLossTable)
 
-void softmax_xent(const float* logits, int64_t ld, int64_t vocab, const int32_t* targets, float* loss, MatOut d_logits,
-                  int64_t r0, int64_t r1) noexcept {
+void softmax_xent(const float* logits, int64_t ld, int64_t vocab, const int32_t* targets,
+                  float* loss, MatOut d_logits, int64_t r0, int64_t r1) noexcept {
   LF_TABLE(kLossTable).xent(logits, ld, vocab, targets, loss, d_logits, r0, r1);
 }
 
-int64_t argmax(const float* row, int64_t n) noexcept { return LF_TABLE(kLossTable).largest(row, n); }
+int64_t argmax(const float* row, int64_t n) noexcept {
+  return LF_TABLE(kLossTable).largest(row, n);
+}
 
 }  // namespace loongforge::kernels

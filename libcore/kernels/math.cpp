@@ -1,5 +1,6 @@
-// Double-double values (hi + lo) carry what one double would lose in log and pow. Products are split after Dekker 1971,
-// sums after Knuth; none of it may be contracted to fma (-ffp-contract=off).
+// Double-double values (hi + lo) carry what one double would lose in log and pow. Products are
+// split after Dekker 1971, sums after Knuth; none of it may be contracted to fma
+// (-ffp-contract=off).
 #include "kernels/math.h"
 
 #include <bit>
@@ -65,8 +66,8 @@ double exp_of(double x, double small) noexcept {
   return std::ldexp(1.0 + (r + r * r * q), static_cast<int>(k));
 }
 
-// log x as hi + lo, for x > 0 finite. x = 2^k m, sqrt(1/2) < m < sqrt(2); with s = (m - 1) / (m + 1),
-// log m = 2 (s + s^3/3 + s^5/5 + ...).
+// log x as hi + lo, for x > 0 finite. x = 2^k m, sqrt(1/2) < m < sqrt(2); with s = (m - 1) / (m +
+// 1), log m = 2 (s + s^3/3 + s^5/5 + ...).
 Two log_of(double x) noexcept {
   int k = 0;
   if (x < 0x1p-1022) {
@@ -100,7 +101,8 @@ struct Reduced {
   int quadrant;  // x = r + quadrant * pi/2 (mod 2 pi)
 };
 
-// pi/2 in four parts after Cody & Waite: the first three have 23 bits, so that their products with k < 2^30 are exact.
+// pi/2 in four parts after Cody & Waite: the first three have 23 bits, so that their products with
+// k < 2^30 are exact.
 Reduced reduce(double x) noexcept {
   const double k = std::floor(x * 0x1.45f306dc9c883p-1 + 0.5);
   double r = x - k * 0x1.921fb4p+0;
@@ -113,14 +115,16 @@ Reduced reduce(double x) noexcept {
 double sin_series(double r) noexcept {
   const double t = r * r;
   double p = -kFactorials.inverse[19];
-  for (int n = 17; n >= 3; n -= 2) p = p * t + ((n / 2) % 2 == 0 ? kFactorials.inverse[n] : -kFactorials.inverse[n]);
+  for (int n = 17; n >= 3; n -= 2)
+    p = p * t + ((n / 2) % 2 == 0 ? kFactorials.inverse[n] : -kFactorials.inverse[n]);
   return r + r * t * p;
 }
 
 double cos_series(double r) noexcept {
   const double t = r * r;
   double p = -kFactorials.inverse[18];
-  for (int n = 16; n >= 4; n -= 2) p = p * t + ((n / 2) % 2 == 0 ? kFactorials.inverse[n] : -kFactorials.inverse[n]);
+  for (int n = 16; n >= 4; n -= 2)
+    p = p * t + ((n / 2) % 2 == 0 ? kFactorials.inverse[n] : -kFactorials.inverse[n]);
   return 1.0 - (0.5 * t - t * t * p);
 }
 

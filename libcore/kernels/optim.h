@@ -7,17 +7,20 @@
 
 namespace loongforge::kernels {
 
-// Decoupled AdamW as torch.optim.AdamW: p *= 1 - lr * weight_decay; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
-// p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps), g = grad * grad_scale. bias1 = 1 - b1^t, bias2 = 1 - b2^t.
+// Decoupled AdamW as torch.optim.AdamW: p *= 1 - lr * weight_decay; m = b1 m + (1 - b1) g; v = b2 v
+// + (1 - b2) g^2; p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps), g = grad * grad_scale. bias1
+// = 1 - b1^t, bias2 = 1 - b2^t. In double, so that 1 - beta2 is not that of a rounded beta2; a
+// step's constants are rounded to fp32 once.
 struct AdamW {
-  float lr, beta1, beta2, eps, weight_decay, grad_scale, bias1, sqrt_bias2;
+  double lr, beta1, beta2, eps, weight_decay, grad_scale, bias1, sqrt_bias2;
 };
-LF_API void adamw(const AdamW& h, float* param, float* m, float* v, const float* grad, int64_t n) noexcept;
+LF_API void adamw(const AdamW& h, float* param, float* m, float* v, const float* grad,
+                  int64_t n) noexcept;
 
 LF_API void accumulate(float* sum, const float* x, int64_t n) noexcept;  // sum += x
 LF_API void scale(float* x, float factor, int64_t n) noexcept;
-LF_API double sum_squares(const float* x, int64_t n) noexcept;            // 16 lanes of double, one tree
-LF_API double sum(const float* x, int64_t n) noexcept;                    // 16 lanes of double, one tree
+LF_API double sum_squares(const float* x, int64_t n) noexcept;  // 16 lanes of double, one tree
+LF_API double sum(const float* x, int64_t n) noexcept;          // 16 lanes of double, one tree
 LF_API bool all_finite(const void* x, Elem elem, int64_t n) noexcept;
 
 }  // namespace loongforge::kernels

@@ -5,18 +5,27 @@ namespace loongforge::kernels {
 
 LF_DECLARE_TABLES(OptimTable, kOptimTable)
 
-void adamw(const AdamW& h, float* param, float* m, float* v, const float* grad, int64_t n) noexcept {
+void adamw(const AdamW& h, float* param, float* m, float* v, const float* grad,
+           int64_t n) noexcept {
   LF_TABLE(kOptimTable).step(h, param, m, v, grad, n);
 }
 
-void accumulate(float* sum, const float* x, int64_t n) noexcept { LF_TABLE(kOptimTable).add_to(sum, x, n); }
+void accumulate(float* sum, const float* x, int64_t n) noexcept {
+  LF_TABLE(kOptimTable).add_to(sum, x, n);
+}
 
-void scale(float* x, float factor, int64_t n) noexcept { LF_TABLE(kOptimTable).times(x, factor, n); }
+void scale(float* x, float factor, int64_t n) noexcept {
+  LF_TABLE(kOptimTable).times(x, factor, n);
+}
 
-double sum_squares(const float* x, int64_t n) noexcept { return LF_TABLE(kOptimTable).squares(x, n); }
+double sum_squares(const float* x, int64_t n) noexcept {
+  return LF_TABLE(kOptimTable).squares(x, n);
+}
 
 double sum(const float* x, int64_t n) noexcept { return LF_TABLE(kOptimTable).total(x, n); }
 
-bool all_finite(const void* x, Elem elem, int64_t n) noexcept { return LF_TABLE(kOptimTable).finite(x, elem, n); }
+bool all_finite(const void* x, Elem elem, int64_t n) noexcept {
+  return LF_TABLE(kOptimTable).finite(x, elem, n);
+}
 
 }  // namespace loongforge::kernels

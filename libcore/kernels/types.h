@@ -1,10 +1,11 @@
-// Element types shared by all kernels. Freestanding: included by the per-ISA translation units (no std containers).
+// Element types shared by all kernels. Freestanding: included by the per-ISA translation units (no
+// std containers).
 #pragma once
 
 #include <stdint.h>
 
-// Kernels' building blocks are inlined even in debug builds: a copy left in an object that was compiled for one ISA could
-// be the one that the linker keeps for all.
+// Kernels' building blocks are inlined even in debug builds: a copy left in an object that was
+// compiled for one ISA could be the one that the linker keeps for all.
 #define LF_INLINE inline __attribute__((always_inline))
 
 namespace loongforge::kernels {
@@ -16,22 +17,28 @@ struct Bf16 {
 // What a stored element is. FP8 codes carry power-of-two block scales beside them.
 enum class Elem : uint8_t { kF32, kBf16, kE4M3, kE5M2 };
 
-// What the operands of a product are: bf16 images (exact products, values under 2^-55 are 0) or fp32 with fma.
+// What the operands of a product are: bf16 images (exact products, values under 2^-55 are 0) or
+// fp32 with fma.
 enum class Precision : uint8_t { kBf16, kF32 };
 
 LF_INLINE constexpr int elem_bytes(Elem e) {
   return e == Elem::kF32 ? 4 : e == Elem::kBf16 ? 2 : 1;
 }
 
-// Block sizes that are constants of the format (they decide results, so they are never tuned per machine).
-inline constexpr int kWeightBlock = 128;   // FP8 weight scale blocks: 128 x 128
-inline constexpr int kFeatureBlock = 128;  // FP8 activation scale blocks: 1 x 128 along the features
-inline constexpr int kTokenBlock = 64;     // rows summed together in norm and bias gradients, then in block order
-inline constexpr int kAttnKeyBlock = 512;  // keys of one softmax update in attention, from the document's first key
-inline constexpr int kMinScaleExp = -41;   // smallest block scale exponent of our own codes
+// Block sizes that are constants of the format (they decide results, so they are never tuned per
+// machine).
+inline constexpr int kWeightBlock = 128;  // FP8 weight scale blocks: 128 x 128
+inline constexpr int kFeatureBlock =
+    128;  // FP8 activation scale blocks: 1 x 128 along the features
+inline constexpr int kTokenBlock =
+    64;  // rows summed together in norm and bias gradients, then in block order
+inline constexpr int kAttnKeyBlock =
+    512;  // keys of one softmax update in attention, from the document's first key
+inline constexpr int kMinScaleExp = -41;  // smallest block scale exponent of our own codes
 
-// A matrix view. Element (i, j) stands at data + (i * ld + j) * elem_bytes. FP8: exps holds one exponent per row and
-// kFeatureBlock columns, value = code value * 2^exps[i * ld_exps + j / kFeatureBlock].
+// A matrix view. Element (i, j) stands at data + (i * ld + j) * elem_bytes. FP8: exps holds one
+// exponent per row and kFeatureBlock columns, value = code value * 2^exps[i * ld_exps + j /
+// kFeatureBlock].
 struct Mat {
   const void* data;
   int64_t ld;
@@ -45,7 +52,8 @@ struct MatOut {
   Elem elem;  // kF32 or kBf16
 };
 
-// The bf16 operand nearest to the fp32 value with bits u: to even in a tie, |x| < 2^-55 becomes +0, NaN stays NaN (quiet).
+// The bf16 operand nearest to the fp32 value with bits u: to even in a tie, |x| < 2^-55 becomes +0,
+// NaN stays NaN (quiet).
 LF_INLINE constexpr uint16_t round_operand(uint32_t u) {
   const uint32_t magnitude = u & 0x7FFFFFFFu;
   if (magnitude > 0x7F800000u) return static_cast<uint16_t>((u >> 16) | 0x0040u);

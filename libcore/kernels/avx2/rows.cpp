@@ -1,4 +1,5 @@
 #include "kernels/generic/rows.h"
+
 #include "kernels/avx2/vec.h"
 
 namespace loongforge::kernels::avx2 {

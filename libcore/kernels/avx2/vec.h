@@ -10,15 +10,18 @@ namespace loongforge::kernels::avx2 {
 namespace {
 
 // -1 in the first 16 words, then 0: a mask for the first n of 16 lanes starts at kFirst + 16 - n.
-alignas(64) constexpr int32_t kFirst[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
-                                            0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0};
+alignas(64) constexpr int32_t kFirst[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,
+                                            -1, -1, -1, -1, -1, 0,  0,  0,  0,  0,  0,
+                                            0,  0,  0,  0,  0,  0,  0,  0,  0,  0};
 
 struct V {
   static constexpr int kLanes = 16;
   __m256 lo, hi;  // lanes 0 .. 7, 8 .. 15
 
   static LF_INLINE V of(__m256 lo, __m256 hi) { return V{lo, hi}; }
-  static LF_INLINE V of_int(__m256i lo, __m256i hi) { return V{_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)}; }
+  static LF_INLINE V of_int(__m256i lo, __m256i hi) {
+    return V{_mm256_castsi256_ps(lo), _mm256_castsi256_ps(hi)};
+  }
   LF_INLINE __m256i lo_int() const { return _mm256_castps_si256(lo); }
   LF_INLINE __m256i hi_int() const { return _mm256_castps_si256(hi); }
   static LF_INLINE __m256i first_lo(int n) {
@@ -62,7 +65,8 @@ struct V {
   LF_INLINE void store_part(Bf16* p, int n) const { to_bf16().store_high_part(p, n); }
   LF_INLINE void store_high(Bf16* p) const {
     // Packing works within 128-bit halves: put the four quarters in order afterwards.
-    const __m256i packed = _mm256_packus_epi32(_mm256_srli_epi32(lo_int(), 16), _mm256_srli_epi32(hi_int(), 16));
+    const __m256i packed =
+        _mm256_packus_epi32(_mm256_srli_epi32(lo_int(), 16), _mm256_srli_epi32(hi_int(), 16));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xD8));
   }
   LF_INLINE void store_high_part(Bf16* p, int n) const {
@@ -81,17 +85,29 @@ struct V {
   }
   LF_INLINE V to_bf16() const { return of_int(round_operands(lo_int()), round_operands(hi_int())); }
 
-  friend LF_INLINE V operator+(V a, V b) { return V{_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)}; }
-  friend LF_INLINE V operator-(V a, V b) { return V{_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)}; }
-  friend LF_INLINE V operator*(V a, V b) { return V{_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)}; }
-  friend LF_INLINE V operator/(V a, V b) { return V{_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)}; }
+  friend LF_INLINE V operator+(V a, V b) {
+    return V{_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+  }
+  friend LF_INLINE V operator-(V a, V b) {
+    return V{_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+  }
+  friend LF_INLINE V operator*(V a, V b) {
+    return V{_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+  }
+  friend LF_INLINE V operator/(V a, V b) {
+    return V{_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+  }
   static LF_INLINE V fma(V a, V b, V c) {
     return V{_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
   }
   static LF_INLINE V sqrt(V a) { return V{_mm256_sqrt_ps(a.lo), _mm256_sqrt_ps(a.hi)}; }
   static LF_INLINE V abs(V a) { return bit_and(a, set1_bits(0x7FFFFFFFu)); }
-  static LF_INLINE V max(V a, V b) { return V{_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)}; }
-  static LF_INLINE V min(V a, V b) { return V{_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)}; }
+  static LF_INLINE V max(V a, V b) {
+    return V{_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+  }
+  static LF_INLINE V min(V a, V b) {
+    return V{_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+  }
   static LF_INLINE V select_lt(V a, V b, V x, V y) {
     return V{_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ)),
              _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ))};
@@ -107,8 +123,10 @@ struct V {
   static LF_INLINE V select_bits(uint32_t mask, V a, V b) {
     const __m256i word = _mm256_set1_epi32(static_cast<int>(mask));
     // Bit i goes to the sign of lane i, which is all that blendv looks at.
-    const __m256i lo_sign = _mm256_sllv_epi32(word, _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24));
-    const __m256i hi_sign = _mm256_sllv_epi32(word, _mm256_setr_epi32(23, 22, 21, 20, 19, 18, 17, 16));
+    const __m256i lo_sign =
+        _mm256_sllv_epi32(word, _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24));
+    const __m256i hi_sign =
+        _mm256_sllv_epi32(word, _mm256_setr_epi32(23, 22, 21, 20, 19, 18, 17, 16));
     return V{_mm256_blendv_ps(b.lo, a.lo, _mm256_castsi256_ps(lo_sign)),
              _mm256_blendv_ps(b.hi, a.hi, _mm256_castsi256_ps(hi_sign))};
   }
@@ -123,16 +141,23 @@ struct V {
     return (a + magic) - magic;
   }
 
-  static LF_INLINE V bit_and(V a, V b) { return V{_mm256_and_ps(a.lo, b.lo), _mm256_and_ps(a.hi, b.hi)}; }
-  static LF_INLINE V bit_or(V a, V b) { return V{_mm256_or_ps(a.lo, b.lo), _mm256_or_ps(a.hi, b.hi)}; }
+  static LF_INLINE V bit_and(V a, V b) {
+    return V{_mm256_and_ps(a.lo, b.lo), _mm256_and_ps(a.hi, b.hi)};
+  }
+  static LF_INLINE V bit_or(V a, V b) {
+    return V{_mm256_or_ps(a.lo, b.lo), _mm256_or_ps(a.hi, b.hi)};
+  }
   static LF_INLINE V add_int(V a, V b) {
-    return of_int(_mm256_add_epi32(a.lo_int(), b.lo_int()), _mm256_add_epi32(a.hi_int(), b.hi_int()));
+    return of_int(_mm256_add_epi32(a.lo_int(), b.lo_int()),
+                  _mm256_add_epi32(a.hi_int(), b.hi_int()));
   }
   static LF_INLINE V sub_int(V a, V b) {
-    return of_int(_mm256_sub_epi32(a.lo_int(), b.lo_int()), _mm256_sub_epi32(a.hi_int(), b.hi_int()));
+    return of_int(_mm256_sub_epi32(a.lo_int(), b.lo_int()),
+                  _mm256_sub_epi32(a.hi_int(), b.hi_int()));
   }
   static LF_INLINE V max_int(V a, V b) {
-    return of_int(_mm256_max_epi32(a.lo_int(), b.lo_int()), _mm256_max_epi32(a.hi_int(), b.hi_int()));
+    return of_int(_mm256_max_epi32(a.lo_int(), b.lo_int()),
+                  _mm256_max_epi32(a.hi_int(), b.hi_int()));
   }
   template <int N>
   static LF_INLINE V shift_left(V a) {
@@ -153,10 +178,12 @@ struct V {
   }
   LF_INLINE void store_bytes(uint8_t* p) const {
     const __m256i low = _mm256_set1_epi32(0xFF);
-    const __m256i words = _mm256_packus_epi32(_mm256_and_si256(lo_int(), low), _mm256_and_si256(hi_int(), low));
+    const __m256i words =
+        _mm256_packus_epi32(_mm256_and_si256(lo_int(), low), _mm256_and_si256(hi_int(), low));
     const __m256i ordered = _mm256_permute4x64_epi64(words, 0xD8);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(_mm256_castsi256_si128(ordered),
-                                                                     _mm256_extracti128_si256(ordered, 1)));
+    _mm_storeu_si128(
+        reinterpret_cast<__m128i*>(p),
+        _mm_packus_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1)));
   }
   LF_INLINE void store_bytes_part(uint8_t* p, int n) const {
     alignas(16) uint8_t t[16];
@@ -164,10 +191,12 @@ struct V {
     for (int i = 0; i < n; ++i) p[i] = t[i];
   }
   static LF_INLINE V count_lt(V count, V a, V b) {  // a true comparison is the word -1
-    return sub_int(count, V{_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)});
+    return sub_int(count,
+                   V{_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)});
   }
   static LF_INLINE V count_nan(V count, V a) {
-    return sub_int(count, V{_mm256_cmp_ps(a.lo, a.lo, _CMP_UNORD_Q), _mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q)});
+    return sub_int(
+        count, V{_mm256_cmp_ps(a.lo, a.lo, _CMP_UNORD_Q), _mm256_cmp_ps(a.hi, a.hi, _CMP_UNORD_Q)});
   }
   LF_INLINE uint32_t reduce_add_int() const {
     const __m256i a = _mm256_add_epi32(lo_int(), hi_int());
@@ -208,7 +237,8 @@ struct V {
     const __m256i nan = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7F800000));
     const __m256i kept = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(((127 - 55) << 23) - 1));
     const __m256i r = _mm256_blendv_epi8(rounded, quiet, nan);
-    return _mm256_and_si256(_mm256_and_si256(r, kept), _mm256_set1_epi32(static_cast<int>(0xFFFF0000u)));
+    return _mm256_and_si256(_mm256_and_si256(r, kept),
+                            _mm256_set1_epi32(static_cast<int>(0xFFFF0000u)));
   }
 };
 

@@ -1,4 +1,5 @@
 #include "kernels/generic/loss.h"
+
 #include "kernels/avx512/vec.h"
 
 namespace loongforge::kernels::avx512 {

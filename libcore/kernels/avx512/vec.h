@@ -20,23 +20,31 @@ struct V {
 
   static LF_INLINE V zero() { return V{_mm512_setzero_ps()}; }
   static LF_INLINE V set1(float x) { return V{_mm512_set1_ps(x)}; }
-  static LF_INLINE V set1_bits(uint32_t u) { return of_int(_mm512_set1_epi32(static_cast<int>(u))); }
+  static LF_INLINE V set1_bits(uint32_t u) {
+    return of_int(_mm512_set1_epi32(static_cast<int>(u)));
+  }
 
   static LF_INLINE V load(const float* p) { return V{_mm512_loadu_ps(p)}; }
-  static LF_INLINE V load_part(const float* p, int n) { return V{_mm512_maskz_loadu_ps(first(n), p)}; }
+  static LF_INLINE V load_part(const float* p, int n) {
+    return V{_mm512_maskz_loadu_ps(first(n), p)};
+  }
   LF_INLINE void store(float* p) const { _mm512_storeu_ps(p, v); }
   LF_INLINE void store_part(float* p, int n) const { _mm512_mask_storeu_ps(p, first(n), v); }
 
   static LF_INLINE V load(const Bf16* p) {
     return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
-  static LF_INLINE V load_part(const Bf16* p, int n) { return widen(_mm256_maskz_loadu_epi16(first(n), p)); }
+  static LF_INLINE V load_part(const Bf16* p, int n) {
+    return widen(_mm256_maskz_loadu_epi16(first(n), p));
+  }
   LF_INLINE void store(Bf16* p) const { to_bf16().store_high(p); }
   LF_INLINE void store_part(Bf16* p, int n) const { to_bf16().store_high_part(p, n); }
   LF_INLINE void store_high(Bf16* p) const {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), upper_halves());
   }
-  LF_INLINE void store_high_part(Bf16* p, int n) const { _mm256_mask_storeu_epi16(p, first(n), upper_halves()); }
+  LF_INLINE void store_high_part(Bf16* p, int n) const {
+    _mm256_mask_storeu_epi16(p, first(n), upper_halves());
+  }
   static LF_INLINE V load_f16(const uint16_t* p) {
     return V{_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
   }
@@ -46,7 +54,8 @@ struct V {
   LF_INLINE V to_bf16() const {
     const __m512i u = as_int();
     const __m512i magnitude = _mm512_and_si512(u, _mm512_set1_epi32(0x7FFFFFFF));
-    const __mmask16 kept = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(((127 - 55) << 23) - 1));
+    const __mmask16 kept =
+        _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(((127 - 55) << 23) - 1));
     const __mmask16 nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F800000));
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
     __m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7FFF)), odd);
@@ -70,7 +79,9 @@ struct V {
   static LF_INLINE V select_nan(V a, V x, V y) {
     return V{_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), y.v, x.v)};
   }
-  static LF_INLINE V select_first(int n, V a, V b) { return V{_mm512_mask_blend_ps(first(n), b.v, a.v)}; }
+  static LF_INLINE V select_first(int n, V a, V b) {
+    return V{_mm512_mask_blend_ps(first(n), b.v, a.v)};
+  }
   static LF_INLINE V select_bits(uint32_t mask, V a, V b) {
     return V{_mm512_mask_blend_ps(static_cast<__mmask16>(mask), b.v, a.v)};
   }
@@ -107,21 +118,25 @@ struct V {
   }
   static LF_INLINE V count_lt(V count, V a, V b) {
     const __m512i c = count.as_int();
-    return of_int(_mm512_mask_add_epi32(c, _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), c, _mm512_set1_epi32(1)));
+    return of_int(_mm512_mask_add_epi32(c, _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), c,
+                                        _mm512_set1_epi32(1)));
   }
   static LF_INLINE V count_nan(V count, V a) {
     const __m512i c = count.as_int();
-    return of_int(_mm512_mask_add_epi32(c, _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), c, _mm512_set1_epi32(1)));
+    return of_int(_mm512_mask_add_epi32(c, _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), c,
+                                        _mm512_set1_epi32(1)));
   }
   LF_INLINE uint32_t reduce_add_int() const {
-    const __m256i a = _mm256_add_epi32(_mm512_castsi512_si256(as_int()), _mm512_extracti64x4_epi64(as_int(), 1));
+    const __m256i a =
+        _mm256_add_epi32(_mm512_castsi512_si256(as_int()), _mm512_extracti64x4_epi64(as_int(), 1));
     __m128i x = _mm_add_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
     x = _mm_add_epi32(x, _mm_unpackhi_epi64(x, x));
     x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 1));
     return static_cast<uint32_t>(_mm_cvtsi128_si32(x));
   }
   LF_INLINE uint32_t reduce_max_int() const {
-    const __m256i a = _mm256_max_epi32(_mm512_castsi512_si256(as_int()), _mm512_extracti64x4_epi64(as_int(), 1));
+    const __m256i a =
+        _mm256_max_epi32(_mm512_castsi512_si256(as_int()), _mm512_extracti64x4_epi64(as_int(), 1));
     __m128i x = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
     x = _mm_max_epi32(x, _mm_unpackhi_epi64(x, x));
     x = _mm_max_epi32(x, _mm_shuffle_epi32(x, 1));
@@ -148,8 +163,12 @@ struct V {
   static LF_INLINE uint16_t round_operand(uint32_t u) { return kernels::round_operand(u); }
 
  private:
-  static LF_INLINE V widen(__m256i x) { return of_int(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)); }
-  LF_INLINE __m256i upper_halves() const { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(as_int(), 16)); }
+  static LF_INLINE V widen(__m256i x) {
+    return of_int(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+  }
+  LF_INLINE __m256i upper_halves() const {
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(as_int(), 16));
+  }
 };
 
 struct D {

@@ -1,5 +1,5 @@
-// Small tools of the row kernels: runs of 16 lanes with a last short one, element types, matrix rows. In an unnamed
-// namespace, as everything of the per-ISA translation units.
+// Small tools of the row kernels: runs of 16 lanes with a last short one, element types, matrix
+// rows. In an unnamed namespace, as everything of the per-ISA translation units.
 #pragma once
 
 #include <stdint.h>

@@ -22,7 +22,8 @@ LF_INLINE V load_or(const float* p, Part part, V other) {
   return V::select_first(part.n, V::load_part(p, part.n), other);
 }
 
-// Four running maxima, since one would wait for itself; the largest of a set does not depend on the order.
+// Four running maxima, since one would wait for itself; the largest of a set does not depend on the
+// order.
 template <class V>
 LF_INLINE float row_max(const float* x, int64_t n) {
   const V low = V::set1(kMinusInfinity);
@@ -38,8 +39,8 @@ LF_INLINE float row_max(const float* x, int64_t n) {
   return V::max(V::max(a, b), V::max(c, d)).reduce_max();
 }
 
-// Sum of e^(x - max): fp32 lanes within runs of kRun elements, the runs in double lanes, so that a row of 100000 logits
-// loses nothing.
+// Sum of e^(x - max): fp32 lanes within runs of kRun elements, the runs in double lanes, so that a
+// row of 100000 logits loses nothing.
 template <class V, class D>
 LF_INLINE double sum_of_exp(const float* x, int64_t n, V max) {
   constexpr int64_t kRun = 512;
@@ -62,13 +63,15 @@ void xent_gradient(const float* x, int64_t n, int64_t target, V max, float inver
   const int lanes_there = n - at < 16 ? static_cast<int>(n - at) : 16;
   const V there = exp(V::load_part(x + at, lanes_there) - max) * factor;
   const V corrected = V::select_bits(1u << (target - at), there - V::set1(1.0f), there);
-  for_lanes(n, [&](int64_t j, auto lanes) { store(exp(load<V>(x + j, lanes) - max) * factor, out + j, lanes); });
+  for_lanes(n, [&](int64_t j, auto lanes) {
+    store(exp(load<V>(x + j, lanes) - max) * factor, out + j, lanes);
+  });
   corrected.store_part(out + at, lanes_there);
 }
 
 template <class V, class D>
-void loss_xent(const float* logits, int64_t ld, int64_t vocab, const int32_t* targets, float* loss, MatOut d_logits,
-               int64_t r0, int64_t r1) noexcept {
+void loss_xent(const float* logits, int64_t ld, int64_t vocab, const int32_t* targets, float* loss,
+               MatOut d_logits, int64_t r0, int64_t r1) noexcept {
   for (int64_t r = r0; r < r1; ++r) {
     const float* x = logits + r * ld;
     const int64_t target = targets[r];
@@ -83,11 +86,13 @@ void loss_xent(const float* logits, int64_t ld, int64_t vocab, const int32_t* ta
     const float largest = row_max<V>(x, vocab);
     const V max = V::set1(largest);
     const double sum = sum_of_exp<V, D>(x, vocab, max);
-    loss[r] = static_cast<float>(static_cast<double>(largest) - static_cast<double>(x[target]) + det_log(sum));
+    loss[r] = static_cast<float>(static_cast<double>(largest) - static_cast<double>(x[target]) +
+                                 det_log(sum));
     if (d_logits.data == nullptr) continue;
     const float inverse = static_cast<float>(1.0 / sum);
-    with_elem(d_logits.elem,
-              [&]<class Y>(Type<Y>) { xent_gradient<V, Y>(x, vocab, target, max, inverse, row_of<Y>(d_logits, r)); });
+    with_elem(d_logits.elem, [&]<class Y>(Type<Y>) {
+      xent_gradient<V, Y>(x, vocab, target, max, inverse, row_of<Y>(d_logits, r));
+    });
   }
 }
 
@@ -96,8 +101,9 @@ int64_t loss_argmax(const float* x, int64_t n) noexcept {
   V best = V::set1(kMinusInfinity);
   V where = V::set1_bits(0xFFFFFFFFu);
   alignas(64) static constexpr float kLaneBits[16] = {
-      0x0p-149f, 0x1p-149f, 0x2p-149f, 0x3p-149f, 0x4p-149f,  0x5p-149f,  0x6p-149f,  0x7p-149f,
-      0x8p-149f, 0x9p-149f, 0xAp-149f, 0xBp-149f, 0xCp-149f,  0xDp-149f,  0xEp-149f,  0xFp-149f};  // words 0 .. 15
+      0x0p-149f, 0x1p-149f, 0x2p-149f, 0x3p-149f, 0x4p-149f, 0x5p-149f,
+      0x6p-149f, 0x7p-149f, 0x8p-149f, 0x9p-149f, 0xAp-149f, 0xBp-149f,
+      0xCp-149f, 0xDp-149f, 0xEp-149f, 0xFp-149f};  // words 0 .. 15
   V index = V::load(kLaneBits);
   for_lanes(n, [&](int64_t j, auto lanes) {
     const V v = load_or(x + j, lanes, V::set1(kMinusInfinity));

@@ -8,16 +8,17 @@ namespace loongforge::kernels::generic {
 namespace {
 
 template <class V>
-void optim_adamw(const AdamW& h, float* param, float* m, float* v, const float* grad, int64_t n) noexcept {
-  const V decay = V::set1(1.0f - h.lr * h.weight_decay);
-  const V beta1 = V::set1(h.beta1);
-  const V rest1 = V::set1(1.0f - h.beta1);
-  const V beta2 = V::set1(h.beta2);
-  const V rest2 = V::set1(1.0f - h.beta2);
-  const V step = V::set1(h.lr / h.bias1);
-  const V unbias2 = V::set1(1.0f / h.sqrt_bias2);
-  const V eps = V::set1(h.eps);
-  const V factor = V::set1(h.grad_scale);
+void optim_adamw(const AdamW& h, float* param, float* m, float* v, const float* grad,
+                 int64_t n) noexcept {
+  const V decay = V::set1(static_cast<float>(1.0 - h.lr * h.weight_decay));
+  const V beta1 = V::set1(static_cast<float>(h.beta1));
+  const V rest1 = V::set1(static_cast<float>(1.0 - h.beta1));
+  const V beta2 = V::set1(static_cast<float>(h.beta2));
+  const V rest2 = V::set1(static_cast<float>(1.0 - h.beta2));
+  const V step = V::set1(static_cast<float>(h.lr / h.bias1));
+  const V unbias2 = V::set1(static_cast<float>(1.0 / h.sqrt_bias2));
+  const V eps = V::set1(static_cast<float>(h.eps));
+  const V factor = V::set1(static_cast<float>(h.grad_scale));
   for_lanes(n, [&](int64_t j, auto lanes) {
     const V g = load<V>(grad + j, lanes) * factor;
     const V m1 = V::fma(beta1, load<V>(m + j, lanes), rest1 * g);
@@ -31,7 +32,9 @@ void optim_adamw(const AdamW& h, float* param, float* m, float* v, const float* 
 
 template <class V>
 void optim_accumulate(float* sum, const float* x, int64_t n) noexcept {
-  for_lanes(n, [&](int64_t j, auto lanes) { store(load<V>(sum + j, lanes) + load<V>(x + j, lanes), sum + j, lanes); });
+  for_lanes(n, [&](int64_t j, auto lanes) {
+    store(load<V>(sum + j, lanes) + load<V>(x + j, lanes), sum + j, lanes);
+  });
 }
 
 template <class V>
@@ -60,15 +63,17 @@ bool optim_all_finite(const void* x, Elem elem, int64_t n) noexcept {
   V largest = V::zero();
   with_elem(elem, [&]<class X>(Type<X>) {
     const X* p = static_cast<const X*>(x);
-    for_lanes(n, [&](int64_t j, auto lanes) { largest = V::max_int(largest, V::abs(load<V>(p + j, lanes))); });
+    for_lanes(n, [&](int64_t j, auto lanes) {
+      largest = V::max_int(largest, V::abs(load<V>(p + j, lanes)));
+    });
   });
   return largest.reduce_max_int() < 0x7F800000u;
 }
 
 template <class V, class D>
 constexpr OptimTable optim_table() {
-  return {optim_adamw<V>, optim_accumulate<V>, optim_scale<V>, optim_sum_squares<V, D>, optim_sum<V, D>,
-          optim_all_finite<V>};
+  return {optim_adamw<V>,          optim_accumulate<V>, optim_scale<V>,
+          optim_sum_squares<V, D>, optim_sum<V, D>,     optim_all_finite<V>};
 }
 
 }  // namespace

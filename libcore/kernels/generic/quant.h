@@ -32,22 +32,28 @@ struct Counters {
     if (counts == nullptr) return;
     counts->overflow += overflow.reduce_add_int();
     counts->nan += nan.reduce_add_int();
-    counts->zero += static_cast<int64_t>(nonzero.reduce_add_int()) - static_cast<int64_t>(nonzero_codes.reduce_add_int());
+    counts->zero += static_cast<int64_t>(nonzero.reduce_add_int()) -
+                    static_cast<int64_t>(nonzero_codes.reduce_add_int());
   }
 };
 
-// Codes (one per word) of magnitude, the absolute value of x scaled. Adding `magic`, whose last place is a step of the
-// magnitude's binade, rounds to nearest even, subnormals included: the sum's low bits are the number of steps, a carry
-// into the next binade falls into place. kGuard: there may be NaN or values above the largest; else both are excluded.
+// Codes (one per word) of magnitude, the absolute value of x scaled. Adding `magic`, whose last
+// place is a step of the magnitude's binade, rounds to nearest even, subnormals included: the sum's
+// low bits are the number of steps, a carry into the next binade falls into place. kGuard: there
+// may be NaN or values above the largest; else both are excluded.
 template <class V, Elem kFp8, bool kGuard>
 LF_INLINE V encode_lanes(V x, V magnitude) {
   using F = Fp8<kFp8>;
   constexpr uint32_t kSmallestNormal = static_cast<uint32_t>(127 + 1 - F::kBias) << 23;
-  if constexpr (kGuard) magnitude = V::min(magnitude, V::set1(F::kMax));  // NaN becomes kMax for now
-  const V binade = V::max(V::bit_and(magnitude, V::set1_bits(0x7F800000u)), V::set1_bits(kSmallestNormal));
-  const V magic = V::add_int(binade, V::set1_bits(static_cast<uint32_t>(23 - F::kMantissaBits) << 23));
+  if constexpr (kGuard)
+    magnitude = V::min(magnitude, V::set1(F::kMax));  // NaN becomes kMax for now
+  const V binade =
+      V::max(V::bit_and(magnitude, V::set1_bits(0x7F800000u)), V::set1_bits(kSmallestNormal));
+  const V magic =
+      V::add_int(binade, V::set1_bits(static_cast<uint32_t>(23 - F::kMantissaBits) << 23));
   const V steps = V::sub_int(magnitude + magic, magic);
-  const V first_code = V::template shift_right<23 - F::kMantissaBits>(V::sub_int(binade, V::set1_bits(kSmallestNormal)));
+  const V first_code = V::template shift_right<23 - F::kMantissaBits>(
+      V::sub_int(binade, V::set1_bits(kSmallestNormal)));
   const V sign = V::bit_and(V::template shift_right<24>(x), V::set1_bits(0x80u));
   const V codes = V::bit_or(V::add_int(first_code, steps), sign);
   if constexpr (!kGuard) return codes;
@@ -64,14 +70,16 @@ LF_INLINE V decode_lanes(V codes) {
   const float base = power_of_two(-F::kBias);  // a subnormal m came out as base * (1 + m / 2^bits)
   const V subnormal = normal - V::set1(base);
   V r = V::select_lt(normal, V::set1(base + base), subnormal + subnormal, normal);
-  const V special = V::select_lt(normal, V::set1(F::kNanFrom), V::set1_bits(0x7F800000u), V::set1_bits(0x7FC00000u));
+  const V special = V::select_lt(normal, V::set1(F::kNanFrom), V::set1_bits(0x7F800000u),
+                                 V::set1_bits(0x7FC00000u));
   r = V::select_lt(normal, V::set1(F::kInfinityFrom), r, special);
   return V::bit_or(r, sign);
 }
 
 // n codes of x * scale. scale: 2^-e.
 template <class V, Elem kFp8, bool kGuard, class X>
-LF_INLINE void encode_run(const X* x, int64_t n, float scale, uint8_t* codes, Counters<V>* counters) {
+LF_INLINE void encode_run(const X* x, int64_t n, float scale, uint8_t* codes,
+                          Counters<V>* counters) {
   using F = Fp8<kFp8>;
   const V factor = V::set1(scale);
   Counters<V> c = *counters;
@@ -127,7 +135,8 @@ LF_INLINE BlockScale block_scale(float amax, bool has_nan, float factor) {
 }
 
 template <class V, Elem kFp8, class X>
-LF_INLINE void encode_block_row(const BlockScale& s, const X* x, int64_t n, uint8_t* codes, Counters<V>* counters) {
+LF_INLINE void encode_block_row(const BlockScale& s, const X* x, int64_t n, uint8_t* codes,
+                                Counters<V>* counters) {
   const float scale = power_of_two(-s.exponent);
   if (s.guard) {
     encode_run<V, kFp8, true>(x, n, scale, codes, counters);
@@ -137,8 +146,8 @@ LF_INLINE void encode_block_row(const BlockScale& s, const X* x, int64_t n, uint
 }
 
 template <class V, Elem kFp8, class X>
-void quantize_rows_of(const Mat& x, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes, int8_t* exps,
-                      int64_t ld_exps, QuantCounts* counts, int64_t r0, int64_t r1) {
+void quantize_rows_of(const Mat& x, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes,
+                      int8_t* exps, int64_t ld_exps, QuantCounts* counts, int64_t r0, int64_t r1) {
   Counters<V> counters;
   for (int64_t r = r0; r < r1; ++r) {
     const X* row = row_of<X>(x, r);
@@ -156,8 +165,9 @@ void quantize_rows_of(const Mat& x, int64_t cols, float factor, uint8_t* codes, 
 }
 
 template <class V, Elem kFp8, class X>
-void quantize_weight_of(const Mat& x, int64_t rows, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes,
-                        int8_t* exps, QuantCounts* counts, int64_t r0, int64_t r1) {
+void quantize_weight_of(const Mat& x, int64_t rows, int64_t cols, float factor, uint8_t* codes,
+                        int64_t ld_codes, int8_t* exps, QuantCounts* counts, int64_t r0,
+                        int64_t r1) {
   const int64_t blocks = (cols + kWeightBlock - 1) / kWeightBlock;
   if (r1 > rows) r1 = rows;
   Counters<V> counters;
@@ -185,7 +195,8 @@ void quantize_weight_of(const Mat& x, int64_t rows, int64_t cols, float factor, 
 }
 
 template <class V>
-void quant_encode(Elem fp8, const float* x, int64_t n, uint8_t* codes, QuantCounts* counts) noexcept {
+void quant_encode(Elem fp8, const float* x, int64_t n, uint8_t* codes,
+                  QuantCounts* counts) noexcept {
   Counters<V> counters;
   if (fp8 == Elem::kE5M2) {
     encode_run<V, Elem::kE5M2, true>(x, n, 1.0f, codes, &counters);
@@ -209,25 +220,31 @@ void quant_decode(Elem fp8, const uint8_t* codes, int64_t n, float* x) noexcept 
 }
 
 template <class V>
-void quant_rows(Elem fp8, Mat x, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes, int8_t* exps,
-                int64_t ld_exps, QuantCounts* counts, int64_t r0, int64_t r1) noexcept {
+void quant_rows(Elem fp8, Mat x, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes,
+                int8_t* exps, int64_t ld_exps, QuantCounts* counts, int64_t r0,
+                int64_t r1) noexcept {
   with_elem(x.elem, [&]<class X>(Type<X>) {
     if (fp8 == Elem::kE5M2) {
-      quantize_rows_of<V, Elem::kE5M2, X>(x, cols, factor, codes, ld_codes, exps, ld_exps, counts, r0, r1);
+      quantize_rows_of<V, Elem::kE5M2, X>(x, cols, factor, codes, ld_codes, exps, ld_exps, counts,
+                                          r0, r1);
     } else {
-      quantize_rows_of<V, Elem::kE4M3, X>(x, cols, factor, codes, ld_codes, exps, ld_exps, counts, r0, r1);
+      quantize_rows_of<V, Elem::kE4M3, X>(x, cols, factor, codes, ld_codes, exps, ld_exps, counts,
+                                          r0, r1);
     }
   });
 }
 
 template <class V>
-void quant_weight(Elem fp8, Mat x, int64_t rows, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes,
-                  int8_t* exps, QuantCounts* counts, int64_t r0, int64_t r1) noexcept {
+void quant_weight(Elem fp8, Mat x, int64_t rows, int64_t cols, float factor, uint8_t* codes,
+                  int64_t ld_codes, int8_t* exps, QuantCounts* counts, int64_t r0,
+                  int64_t r1) noexcept {
   with_elem(x.elem, [&]<class X>(Type<X>) {
     if (fp8 == Elem::kE5M2) {
-      quantize_weight_of<V, Elem::kE5M2, X>(x, rows, cols, factor, codes, ld_codes, exps, counts, r0, r1);
+      quantize_weight_of<V, Elem::kE5M2, X>(x, rows, cols, factor, codes, ld_codes, exps, counts,
+                                            r0, r1);
     } else {
-      quantize_weight_of<V, Elem::kE4M3, X>(x, rows, cols, factor, codes, ld_codes, exps, counts, r0, r1);
+      quantize_weight_of<V, Elem::kE4M3, X>(x, rows, cols, factor, codes, ld_codes, exps, counts,
+                                            r0, r1);
     }
   });
 }
@@ -250,7 +267,8 @@ LF_INLINE void store_high(V v, Bf16* p, Part part) {
 }
 
 template <class V>
-void quant_cast(const void* src, Elem from, void* dst, Elem to, int64_t n, bool as_operand) noexcept {
+void quant_cast(const void* src, Elem from, void* dst, Elem to, int64_t n,
+                bool as_operand) noexcept {
   if (from == to && !(to == Elem::kBf16 && as_operand)) {
     memmove(dst, src, static_cast<size_t>(n) * static_cast<size_t>(elem_bytes(from)));
     return;
@@ -258,9 +276,13 @@ void quant_cast(const void* src, Elem from, void* dst, Elem to, int64_t n, bool 
   with_elem(from, [&]<class X>(Type<X>) {
     const X* x = static_cast<const X*>(src);
     if (to == Elem::kF32) {
-      for_lanes(n, [&](int64_t j, auto lanes) { store(load<V>(x + j, lanes), static_cast<float*>(dst) + j, lanes); });
+      for_lanes(n, [&](int64_t j, auto lanes) {
+        store(load<V>(x + j, lanes), static_cast<float*>(dst) + j, lanes);
+      });
     } else if (as_operand) {
-      for_lanes(n, [&](int64_t j, auto lanes) { store(load<V>(x + j, lanes), static_cast<Bf16*>(dst) + j, lanes); });
+      for_lanes(n, [&](int64_t j, auto lanes) {
+        store(load<V>(x + j, lanes), static_cast<Bf16*>(dst) + j, lanes);
+      });
     } else {
       for_lanes(n, [&](int64_t j, auto lanes) {
         store_high(round_to_bf16(load<V>(x + j, lanes)), static_cast<Bf16*>(dst) + j, lanes);
@@ -273,12 +295,14 @@ template <class V>
 void quant_f16_to_f32(const uint16_t* src, float* dst, int64_t n) noexcept {
   int64_t j = 0;
   for (; j + 16 <= n; j += 16) V::load_f16(src + j).store(dst + j);
-  if (j < n) V::load_f16_part(src + j, static_cast<int>(n - j)).store_part(dst + j, static_cast<int>(n - j));
+  if (j < n)
+    V::load_f16_part(src + j, static_cast<int>(n - j)).store_part(dst + j, static_cast<int>(n - j));
 }
 
 template <class V>
 constexpr QuantTable quant_table() {
-  return {quant_encode<V>, quant_decode<V>, quant_rows<V>, quant_weight<V>, quant_cast<V>, quant_f16_to_f32<V>};
+  return {quant_encode<V>, quant_decode<V>, quant_rows<V>,
+          quant_weight<V>, quant_cast<V>,   quant_f16_to_f32<V>};
 }
 
 }  // namespace

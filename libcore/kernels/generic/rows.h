@@ -1,5 +1,5 @@
-// Row-wise kernels of rows.h on any V. Algorithms are single passes over rows that fit the cache; each row's sums run in
-// the 16 lanes, in order.
+// Row-wise kernels of rows.h on any V. Algorithms are single passes over rows that fit the cache;
+// each row's sums run in the 16 lanes, in order.
 #pragma once
 
 #include <math.h>
@@ -13,8 +13,8 @@ namespace loongforge::kernels::generic {
 namespace {
 
 template <class V, class X, class Y>
-void norm_forward_of(const Mat& x, const float* weight, float eps, int64_t cols, const MatOut& y, float* rstd,
-                     int64_t r0, int64_t r1) {
+void norm_forward_of(const Mat& x, const float* weight, float eps, int64_t cols, const MatOut& y,
+                     float* rstd, int64_t r0, int64_t r1) {
   for (int64_t r = r0; r < r1; ++r) {
     const X* xr = row_of<X>(x, r);
     Y* yr = row_of<Y>(y, r);
@@ -33,24 +33,29 @@ void norm_forward_of(const Mat& x, const float* weight, float eps, int64_t cols,
 }
 
 template <class V>
-void rows_norm_forward(Mat x, const float* weight, float eps, int64_t cols, MatOut y, float* rstd, int64_t r0,
-                       int64_t r1) noexcept {
+void rows_norm_forward(Mat x, const float* weight, float eps, int64_t cols, MatOut y, float* rstd,
+                       int64_t r0, int64_t r1) noexcept {
   with_elem(x.elem, [&]<class X>(Type<X>) {
-    with_elem(y.elem, [&]<class Y>(Type<Y>) { norm_forward_of<V, X, Y>(x, weight, eps, cols, y, rstd, r0, r1); });
+    with_elem(y.elem, [&]<class Y>(Type<Y>) {
+      norm_forward_of<V, X, Y>(x, weight, eps, cols, y, rstd, r0, r1);
+    });
   });
 }
 
-// With n = x * rstd and g = dy * weight:  dx = rstd * (g - n * mean(g * n)),  d_weight = sum over rows of dy * n.
+// With n = x * rstd and g = dy * weight:  dx = rstd * (g - n * mean(g * n)),  d_weight = sum over
+// rows of dy * n.
 template <class V, class G, class X, class R, class Y>
-void norm_backward_of(const Mat& dy, const Mat& x, const float* weight, const float* rstd, int64_t cols,
-                      const Mat& residual, const MatOut& dx, float* blocks, int64_t r0, int64_t r1) {
+void norm_backward_of(const Mat& dy, const Mat& x, const float* weight, const float* rstd,
+                      int64_t cols, const Mat& residual, const MatOut& dx, float* blocks,
+                      int64_t r0, int64_t r1) {
   for (int64_t r = r0; r < r1; ++r) {
     const G* gr = row_of<G>(dy, r);
     const X* xr = row_of<X>(x, r);
     Y* out = row_of<Y>(dx, r);
     const R* rest = residual.data != nullptr ? row_of<R>(residual, r) : nullptr;
     float* d_weight = blocks != nullptr ? blocks + r / kTokenBlock * cols : nullptr;
-    if (d_weight != nullptr && r % kTokenBlock == 0) memset(d_weight, 0, sizeof(float) * static_cast<size_t>(cols));
+    if (d_weight != nullptr && r % kTokenBlock == 0)
+      memset(d_weight, 0, sizeof(float) * static_cast<size_t>(cols));
     const V factor = V::set1(rstd[r]);
     V sum = V::zero();
     for_lanes(cols, [&](int64_t j, auto lanes) {
@@ -69,8 +74,8 @@ void norm_backward_of(const Mat& dy, const Mat& x, const float* weight, const fl
 }
 
 template <class V>
-void rows_norm_backward(Mat dy, Mat x, const float* weight, const float* rstd, int64_t cols, Mat residual, MatOut dx,
-                        float* blocks, int64_t r0, int64_t r1) noexcept {
+void rows_norm_backward(Mat dy, Mat x, const float* weight, const float* rstd, int64_t cols,
+                        Mat residual, MatOut dx, float* blocks, int64_t r0, int64_t r1) noexcept {
   with_elem(dy.elem, [&]<class G>(Type<G>) {
     with_elem(x.elem, [&]<class X>(Type<X>) {
       with_elem(dx.elem, [&]<class Y>(Type<Y>) {
@@ -83,8 +88,8 @@ void rows_norm_backward(Mat dy, Mat x, const float* weight, const float* rstd, i
 }
 
 template <class V>
-void rows_sum_blocks(const float* blocks, int64_t n_blocks, int64_t cols, float* out, bool accumulate, int64_t c0,
-                     int64_t c1) noexcept {
+void rows_sum_blocks(const float* blocks, int64_t n_blocks, int64_t cols, float* out,
+                     bool accumulate, int64_t c0, int64_t c1) noexcept {
   for_lanes(c1 - c0, [&](int64_t j, auto lanes) {
     V sum = accumulate ? load<V>(out + c0 + j, lanes) : V::zero();
     for (int64_t b = 0; b < n_blocks; ++b) sum = sum + load<V>(blocks + b * cols + c0 + j, lanes);
@@ -93,7 +98,8 @@ void rows_sum_blocks(const float* blocks, int64_t n_blocks, int64_t cols, float*
 }
 
 template <class V>
-void rows_swiglu_forward(Mat gate, Mat up, int64_t cols, MatOut out, int64_t r0, int64_t r1) noexcept {
+void rows_swiglu_forward(Mat gate, Mat up, int64_t cols, MatOut out, int64_t r0,
+                         int64_t r1) noexcept {
   with_elem(gate.elem, [&]<class X>(Type<X>) {
     with_elem(out.elem, [&]<class Y>(Type<Y>) {
       for (int64_t r = r0; r < r1; ++r) {
@@ -111,8 +117,8 @@ void rows_swiglu_forward(Mat gate, Mat up, int64_t cols, MatOut out, int64_t r0,
 
 // silu'(g) = s + g s (1 - s), s = sigmoid(g).
 template <class V, class D, class X, class Y>
-void swiglu_backward_of(const Mat& d_out, const Mat& gate, const Mat& up, int64_t cols, const MatOut& d_gate,
-                        const MatOut& d_up, int64_t r0, int64_t r1) {
+void swiglu_backward_of(const Mat& d_out, const Mat& gate, const Mat& up, int64_t cols,
+                        const MatOut& d_gate, const MatOut& d_up, int64_t r0, int64_t r1) {
   for (int64_t r = r0; r < r1; ++r) {
     const D* dr = row_of<D>(d_out, r);
     const X* gr = row_of<X>(gate, r);
@@ -133,8 +139,8 @@ void swiglu_backward_of(const Mat& d_out, const Mat& gate, const Mat& up, int64_
 }
 
 template <class V>
-void rows_swiglu_backward(Mat d_out, Mat gate, Mat up, int64_t cols, MatOut d_gate, MatOut d_up, int64_t r0,
-                          int64_t r1) noexcept {
+void rows_swiglu_backward(Mat d_out, Mat gate, Mat up, int64_t cols, MatOut d_gate, MatOut d_up,
+                          int64_t r0, int64_t r1) noexcept {
   with_elem(d_out.elem, [&]<class D>(Type<D>) {
     with_elem(gate.elem, [&]<class X>(Type<X>) {
       with_elem(d_gate.elem, [&]<class Y>(Type<Y>) {
@@ -145,8 +151,9 @@ void rows_swiglu_backward(Mat d_out, Mat gate, Mat up, int64_t cols, MatOut d_ga
 }
 
 template <class V, class X, class Y>
-void rope_of(const Mat& x, const MatOut& y, int64_t heads, int64_t head_dim, const int32_t* positions,
-             const float* cos, const float* sin, bool inverse, int64_t r0, int64_t r1) {
+void rope_of(const Mat& x, const MatOut& y, int64_t heads, int64_t head_dim,
+             const int32_t* positions, const float* cos, const float* sin, bool inverse, int64_t r0,
+             int64_t r1) {
   const int64_t half = head_dim / 2;
   const V sign = V::set1(inverse ? -1.0f : 1.0f);
   for (int64_t r = r0; r < r1; ++r) {
@@ -168,8 +175,8 @@ void rope_of(const Mat& x, const MatOut& y, int64_t heads, int64_t head_dim, con
 }
 
 template <class V>
-void rows_rope(Mat x, MatOut y, int64_t heads, int64_t head_dim, const int32_t* positions, const float* cos,
-               const float* sin, bool inverse, int64_t r0, int64_t r1) noexcept {
+void rows_rope(Mat x, MatOut y, int64_t heads, int64_t head_dim, const int32_t* positions,
+               const float* cos, const float* sin, bool inverse, int64_t r0, int64_t r1) noexcept {
   with_elem(x.elem, [&]<class X>(Type<X>) {
     with_elem(y.elem, [&]<class Y>(Type<Y>) {
       rope_of<V, X, Y>(x, y, heads, head_dim, positions, cos, sin, inverse, r0, r1);
@@ -185,7 +192,8 @@ void rows_add(Mat a, Mat b, int64_t cols, MatOut y, int64_t r0, int64_t r1) noex
         for (int64_t r = r0; r < r1; ++r) {
           const A* ar = row_of<A>(a, r);
           Y* yr = row_of<Y>(y, r);
-          for_lanes(cols, [&](int64_t j, auto lanes) { store(load<V>(ar + j, lanes), yr + j, lanes); });
+          for_lanes(cols,
+                    [&](int64_t j, auto lanes) { store(load<V>(ar + j, lanes), yr + j, lanes); });
         }
         return;
       }
@@ -203,14 +211,16 @@ void rows_add(Mat a, Mat b, int64_t cols, MatOut y, int64_t r0, int64_t r1) noex
   });
 }
 
-LF_INLINE uint32_t mask_bits(const uint8_t* p, Full) { return p[0] | static_cast<uint32_t>(p[1]) << 8; }
+LF_INLINE uint32_t mask_bits(const uint8_t* p, Full) {
+  return p[0] | static_cast<uint32_t>(p[1]) << 8;
+}
 LF_INLINE uint32_t mask_bits(const uint8_t* p, Part part) {
   return p[0] | (part.n > 8 ? static_cast<uint32_t>(p[1]) << 8 : 0u);
 }
 
 template <class V>
-void rows_apply_mask(Mat x, const uint8_t* mask, int64_t mask_ld, float scale, int64_t cols, MatOut out, int64_t r0,
-                     int64_t r1) noexcept {
+void rows_apply_mask(Mat x, const uint8_t* mask, int64_t mask_ld, float scale, int64_t cols,
+                     MatOut out, int64_t r0, int64_t r1) noexcept {
   const V factor = V::set1(scale);
   with_elem(x.elem, [&]<class X>(Type<X>) {
     with_elem(out.elem, [&]<class Y>(Type<Y>) {
@@ -229,8 +239,9 @@ void rows_apply_mask(Mat x, const uint8_t* mask, int64_t mask_ld, float scale, i
 
 template <class V>
 constexpr RowsTable rows_table() {
-  return {rows_norm_forward<V>, rows_norm_backward<V>, rows_sum_blocks<V>, rows_swiglu_forward<V>,
-          rows_swiglu_backward<V>, rows_rope<V>, rows_add<V>, rows_apply_mask<V>};
+  return {
+      rows_norm_forward<V>,    rows_norm_backward<V>, rows_sum_blocks<V>, rows_swiglu_forward<V>,
+      rows_swiglu_backward<V>, rows_rope<V>,          rows_add<V>,        rows_apply_mask<V>};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The function tables that each ISA fills, one per family; the functions are those of quant.h, rows.h and optim.h.
+// The function tables that each ISA fills, one per family; the functions are those of quant.h,
+// rows.h and optim.h.
 #pragma once
 
 #include "kernels/optim.h"

@@ -1,4 +1,5 @@
 #include "kernels/generic/optim.h"
+
 #include "kernels/scalar/vec.h"
 
 namespace loongforge::kernels::scalar {

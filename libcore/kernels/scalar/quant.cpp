@@ -1,4 +1,5 @@
 #include "kernels/generic/quant.h"
+
 #include "kernels/scalar/vec.h"
 
 namespace loongforge::kernels::scalar {

@@ -1,8 +1,9 @@
-// The vector of 16 fp32 lanes that all generic kernels are written on; this scalar form is its specification. Every ISA's
-// vec.h provides the same struct V (in namespace loongforge::kernels::<isa>) with the same results to the bit.
+// The vector of 16 fp32 lanes that all generic kernels are written on; this scalar form is its
+// specification. Every ISA's vec.h provides the same struct V (in namespace
+// loongforge::kernels::<isa>) with the same results to the bit.
 //
-// V stands in an unnamed namespace on every ISA: whatever template is instantiated with it is local to its object, so no
-// function compiled for one ISA can be merged with another's.
+// V stands in an unnamed namespace on every ISA: whatever template is instantiated with it is local
+// to its object, so no function compiled for one ISA can be merged with another's.
 #pragma once
 
 #include <math.h>
@@ -68,27 +69,44 @@ struct V {
     for (int i = 0; i < n; ++i) r.f[i] = from_f16(p[i]);
     return r;
   }
-  // The same rounding without leaving the register: each lane becomes the fp32 image of its bf16 value.
+  // The same rounding without leaving the register: each lane becomes the fp32 image of its bf16
+  // value.
   V to_bf16() const {
     V r;
     for (int i = 0; i < 16; ++i) r.set_bits(i, static_cast<uint32_t>(round_operand(bits(i))) << 16);
     return r;
   }
 
-  friend V operator+(V a, V b) { return map(a, b, [](float x, float y) { return x + y; }); }
-  friend V operator-(V a, V b) { return map(a, b, [](float x, float y) { return x - y; }); }
-  friend V operator*(V a, V b) { return map(a, b, [](float x, float y) { return x * y; }); }
-  friend V operator/(V a, V b) { return map(a, b, [](float x, float y) { return x / y; }); }
+  friend V operator+(V a, V b) {
+    return map(a, b, [](float x, float y) { return x + y; });
+  }
+  friend V operator-(V a, V b) {
+    return map(a, b, [](float x, float y) { return x - y; });
+  }
+  friend V operator*(V a, V b) {
+    return map(a, b, [](float x, float y) { return x * y; });
+  }
+  friend V operator/(V a, V b) {
+    return map(a, b, [](float x, float y) { return x / y; });
+  }
   static V fma(V a, V b, V c) {  // a * b + c, one rounding
     V r;
     for (int i = 0; i < 16; ++i) r.f[i] = fmaf(a.f[i], b.f[i], c.f[i]);
     return r;
   }
-  static V sqrt(V a) { return map(a, a, [](float x, float) { return sqrtf(x); }); }
-  static V abs(V a) { return map(a, a, [](float x, float) { return fabsf(x); }); }
+  static V sqrt(V a) {
+    return map(a, a, [](float x, float) { return sqrtf(x); });
+  }
+  static V abs(V a) {
+    return map(a, a, [](float x, float) { return fabsf(x); });
+  }
   // a > b ? a : b, so the second operand when either is NaN (as vmaxps).
-  static V max(V a, V b) { return map(a, b, [](float x, float y) { return x > y ? x : y; }); }
-  static V min(V a, V b) { return map(a, b, [](float x, float y) { return x < y ? x : y; }); }
+  static V max(V a, V b) {
+    return map(a, b, [](float x, float y) { return x > y ? x : y; });
+  }
+  static V min(V a, V b) {
+    return map(a, b, [](float x, float y) { return x < y ? x : y; });
+  }
   // Lane by lane: a < b ? x : y (false for NaN).
   static V select_lt(V a, V b, V x, V y) {
     V r;
@@ -113,7 +131,8 @@ struct V {
     for (int i = 0; i < 16; ++i) r.f[i] = (mask >> i & 1u) != 0 ? a.f[i] : b.f[i];
     return r;
   }
-  // x * 2^k for k holding integers in [-126, 127] as floats (exact unless the result is subnormal or overflows).
+  // x * 2^k for k holding integers in [-126, 127] as floats (exact unless the result is subnormal
+  // or overflows).
   static V scale2(V x, V k) {
     V r;
     for (int i = 0; i < 16; ++i) {
@@ -129,10 +148,18 @@ struct V {
   }
 
   // The lanes as 32-bit words.
-  static V bit_and(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x & y; }); }
-  static V bit_or(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x | y; }); }
-  static V add_int(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x + y; }); }
-  static V sub_int(V a, V b) { return map_bits(a, b, [](uint32_t x, uint32_t y) { return x - y; }); }
+  static V bit_and(V a, V b) {
+    return map_bits(a, b, [](uint32_t x, uint32_t y) { return x & y; });
+  }
+  static V bit_or(V a, V b) {
+    return map_bits(a, b, [](uint32_t x, uint32_t y) { return x | y; });
+  }
+  static V add_int(V a, V b) {
+    return map_bits(a, b, [](uint32_t x, uint32_t y) { return x + y; });
+  }
+  static V sub_int(V a, V b) {
+    return map_bits(a, b, [](uint32_t x, uint32_t y) { return x - y; });
+  }
   static V max_int(V a, V b) {  // signed
     return map_bits(a, b, [](uint32_t x, uint32_t y) {
       return static_cast<int32_t>(x) > static_cast<int32_t>(y) ? x : y;
@@ -174,7 +201,8 @@ struct V {
   uint32_t reduce_max_int() const {  // signed
     V t = *this;
     for (int i = 1; i < 16; ++i)
-      if (static_cast<int32_t>(t.bits(i)) > static_cast<int32_t>(t.bits(0))) t.set_bits(0, t.bits(i));
+      if (static_cast<int32_t>(t.bits(i)) > static_cast<int32_t>(t.bits(0)))
+        t.set_bits(0, t.bits(i));
     return t.bits(0);
   }
 
@@ -213,7 +241,8 @@ struct V {
       return sign != 0 ? -magnitude : magnitude;
     }
     uint32_t u = sign | (exponent + 112) << 23 | mantissa << 13;
-    if (exponent == 31) u = sign | 0x7F800000u | (mantissa != 0 ? 0x00400000u : 0u) | mantissa << 13;
+    if (exponent == 31)
+      u = sign | 0x7F800000u | (mantissa != 0 ? 0x00400000u : 0u) | mantissa << 13;
     float x;
     memcpy(&x, &u, 4);
     return x;
