@@ -153,6 +153,27 @@ inline V natural_log(V x) {
   return V::fma(x, V::zero(), V::fma(e, V::set1(0.693147181f), s * p));
 }
 
+// e^x for x up to a little above 0, as softmax has them: relative error 2e-7, exp(0) = 1. Below -38
+// it is e^-38, which is above 2^-55: p is a normal number and an operand that is not flushed, and
+// what it adds to sums of 1 and more is lost in their rounding. x = k ln 2 + r, e^r by a degree 5
+// minimax polynomial (1.1e-7; its first two coefficients fixed to 1). NaN in x need not give NaN:
+// max_of() tells of them.
+template <class V>
+LF_INLINE V exp_prob(V x) {
+  const V magic =
+      V::set1(12582912.0f);  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  x = V::max(x, V::set1(-38.0f));
+  const V shifted = V::fma(x, V::set1(0x1.715476p+0f), magic);
+  const V r = V::fma(shifted - magic, V::set1(-0x1.62e430p-1f), x);
+  V p = V::set1(0x1.106250p-7f);
+  p = V::fma(p, r, V::set1(0x1.572a64p-5f));
+  p = V::fma(p, r, V::set1(0x1.5557b0p-3f));
+  p = V::fma(p, r, V::set1(0x1.fffdfcp-2f));
+  p = V::fma(p, r, V::set1(1.0f));
+  p = V::fma(p, r, V::set1(1.0f));
+  return V::add_int(p, V::template shift_left<23>(shifted));
+}
+
 template <class V>
 LF_INLINE V keep_lanes(V x, int from, int to) {
   return V::select_first(from, V::zero(), V::select_first(to, x, V::zero()));
@@ -167,17 +188,41 @@ LF_INLINE void clear(T* p, int from, int to) {
 template <class V, class Operand, bool kRounds>
 struct Operands;
 
+// The same as x.to_bf16() where that is simple: 0 or a number of at least 2^-55; or a bf16 image.
+template <class V>
+LF_INLINE V round_prob(V x) {
+  const V odd = V::bit_and(V::template shift_right<16>(x), V::set1_bits(1));
+  return V::bit_and(V::add_int(V::add_int(x, V::set1_bits(0x7FFF)), odd),
+                    V::set1_bits(0xFFFF0000u));
+}
+template <class V>
+LF_INLINE V flush_image(V x) {
+  return V::select_lt(V::abs(x), V::set1(0x1p-55f), V::zero(), x);
+}
+template <class V>
+LF_INLINE V round_copy(V x, const float*) {
+  return x.to_bf16();
+}
+template <class V>
+LF_INLINE V round_copy(V x, const Bf16*) {
+  return flush_image(x);
+}
+
 template <class V, bool kRounds>
 struct Operands<V, float, kRounds> {
-  static LF_INLINE void store(V x, float* p) {
-    if constexpr (kRounds) x = x.to_bf16();
-    x.store(p);
+  static LF_INLINE V round(V x) { return kRounds ? x.to_bf16() : x; }
+  static LF_INLINE V prob(V x) { return kRounds ? round_prob(x) : x; }
+  template <class T>
+  static LF_INLINE V copy(V x, const T* source) {
+    return kRounds ? round_copy(x, source) : x;
   }
+  // Rounded values.
+  static LF_INLINE void store(V x, float* p) { x.store(p); }
   // Columns [j, j + 16) of the pair at `pair`.
   template <int kNr>
   static LF_INLINE void store_pair(V even, V odd, float* pair, int j) {
-    store(odd, pair + j);
-    store(even, pair + kNr + j);
+    odd.store(pair + j);
+    even.store(pair + kNr + j);
   }
   // A(i, k) = data[i * ld + k]
   static StridedA by_rows(const float* data, int64_t ld) { return {data, ld, 2, 1, 0}; }
@@ -185,10 +230,16 @@ struct Operands<V, float, kRounds> {
 
 template <class V>
 struct Operands<V, Bf16, true> {
+  static LF_INLINE V round(V x) { return x.to_bf16(); }
+  static LF_INLINE V prob(V x) { return round_prob(x); }
+  template <class T>
+  static LF_INLINE V copy(V x, const T* source) {
+    return round_copy(x, source);
+  }
   static LF_INLINE void store(V x, Bf16* p) { x.store(p); }
   template <int kNr>
   static LF_INLINE void store_pair(V even, V odd, Bf16* pair, int j) {
-    const V words = V::bit_or(odd.to_bf16(), V::template shift_right<16>(even.to_bf16()));
+    const V words = V::bit_or(odd, V::template shift_right<16>(even));
     words.store(reinterpret_cast<float*>(pair) + j);
   }
   static StridedA by_rows(const Bf16* data, int64_t ld) { return {data, ld / 2, 1, 0, 0}; }
@@ -206,7 +257,7 @@ struct Pack {
     src.typed([&](auto* p) {
       for (int64_t i = 0; i < count; ++i)
         for (int64_t d = 0; d < dim; d += 16)
-          Ops::store(load_up_to<V>(p + i * src.ld + d, dim - d), dst + i * ld + d);
+          Ops::store(Ops::copy(load_up_to<V>(p + i * src.ld + d, dim - d), p), dst + i * ld + d);
     });
   }
   // Panels of columns: B(k, j) = src[k, j]

@@ -1,19 +1,18 @@
 // Attention backward: dQ, dK and dV from q, k, v, O, LSE and dO of one document and kv head; P is
 // never stored.
 //
-// p = exp(fma(s, scale, -lse)), ds = p * (dp - delta) with dp = dO V^T and delta = sum(dO * O) (16
-// lanes by feature, one tree). P and dS become operands (bf16 under Precision::kBf16), the scale
-// enters last: dQ = scale * (dS K), dK = scale * (dS^T Q), dV = P^T dO. dQ sums over its keys in
-// order; dK and dV over the query heads of the group and in each over its queries in order, pairs
-// of the K order counted from the document's first query. Blocks only cut these sums, so that their
-// sizes and any split by queries (dQ) or keys (dK, dV) leave every bit alone.
+// p = exp_prob(fma(s, scale, -lse)), ds = p * (dp - delta) with dp = dO V^T and delta = sum(dO * O)
+// (16 lanes by feature, one tree). P and dS become operands (bf16 under Precision::kBf16), the
+// scale enters last: dQ = scale * (dS K), dK = scale * (dS^T Q), dV = P^T dO. dQ sums over its keys
+// in order; dK and dV over the query heads of the group and in each over its queries in order,
+// pairs of the K order counted from the document's first query. Blocks only cut these sums, so that
+// their sizes and any split by queries (dQ) or keys (dK, dV) leave every bit alone.
 //
 // dK and dV are summed transposed, [head_dim][keys]: there P and dS are B panels, which the softmax
 // writes as it goes.
 #pragma once
 
 #include "kernels/generic/attention.h"
-#include "kernels/generic/math_vec.h"
 
 namespace loongforge::kernels::attn {
 namespace {
@@ -237,7 +236,7 @@ struct Backward {
     V p, ds;
   };
   LF_INLINE Pair whole(const RowState& row, V factor, int j) const {
-    const V p = generic::exp(V::fma(V::load(row.s + j), factor, row.bias));
+    const V p = exp_prob(V::fma(V::load(row.s + j), factor, row.bias));
     return {p, p * (V::load(row.dp + j) - row.delta)};
   }
   Pair part_of(const RowState& row, V factor, int j) const {
@@ -261,13 +260,14 @@ struct Backward {
     const V factor = V::set1(scale);
     const auto keep = [&](int j, const Pair& x, const Pair& y) {
       const int64_t at = static_cast<int64_t>(j / kNr) * kPanel + static_cast<int64_t>(r) * kNr;
+      const V ds = Ops::round(x.ds), ds_odd = Ops::round(y.ds);
       if (part.want_kv) {
-        Ops::template store_pair<kNr>(x.p, y.p, prob_panels + at, j % kNr);
-        Ops::template store_pair<kNr>(x.ds, y.ds, dscore_panels + at, j % kNr);
+        Ops::template store_pair<kNr>(Ops::prob(x.p), Ops::prob(y.p), prob_panels + at, j % kNr);
+        Ops::template store_pair<kNr>(ds, ds_odd, dscore_panels + at, j % kNr);
       }
       if (part.want_q) {
-        Ops::store(x.ds, even.ds + j);
-        if (two) Ops::store(y.ds, odd.ds + j);
+        Ops::store(ds, even.ds + j);
+        if (two) Ops::store(ds_odd, odd.ds + j);
       }
     };
     // Vectors that both rows see as a whole.

@@ -167,7 +167,8 @@ struct Forward {
       const Span seen = Span::of(rows, row, row, b0, kAttnKeyBlock);
       previous[r] = maxima[r];
       if (seen.empty()) continue;
-      const float top = max_of(scores + row * kLdS, seen.lo, seen.hi) * scale;
+      const float top = max_of(scores + row * kLdS, seen.lo, seen.hi) *
+                        scale;  // NaN when a score is NaN or infinite
       if (!(top < maxima[r])) maxima[r] = top;
       rescale |= totals[r] != 0.0f;
     }
@@ -181,7 +182,9 @@ struct Forward {
         clear(p, from, to);
         continue;
       }
-      const float sum = exp_row(scores + row * kLdS, maxima[r], seen.lo, seen.hi, p);
+      // A row with a NaN or infinite score shows it, whatever exp_prob makes of it.
+      const float bad = maxima[r] * 0.0f;
+      const float sum = exp_row(scores + row * kLdS, maxima[r], seen.lo, seen.hi, p) + bad;
       clear(p, from, seen.lo & ~15);
       clear(p, round_up_16(seen.hi), to);
       if (totals[r] != 0.0f) {
@@ -220,9 +223,9 @@ struct Forward {
     V total = V::zero();
     const auto keep = [&](int j, V x) {
       total = total + x;
-      Ops::store(x, p + j);
+      Ops::store(Ops::prob(x), p + j);
     };
-    const auto prob = [&](int j) { return generic::exp(V::fma(V::load(s + j), factor, bias)); };
+    const auto prob = [&](int j) { return exp_prob(V::fma(V::load(s + j), factor, bias)); };
     int j = lo & ~15;
     if (j < lo) {
       keep(j, keep_lanes(prob(j), lo - j, hi - j < 16 ? hi - j : 16));
