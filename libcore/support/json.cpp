@@ -338,6 +338,11 @@ Json::Json(uint64_t u) {
 }
 
 Json Json::parse(std::string_view text, std::string_view where) {
+  // The library takes a zero byte for the end of the text; none may stand anywhere in JSON.
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    throw_bad_data(std::string(where),
+                   "invalid JSON: a zero byte at offset " + std::to_string(zero));
+  }
   Builder builder(text, where);
   // Faults leave as exceptions of the builder; false is not returned.
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder,

@@ -142,6 +142,31 @@ TEST_CASE("safetensors: a file cut at any byte is refused") {
   }
 }
 
+TEST_CASE("safetensors: flipped bits in the header end in an Error or in a readable file") {
+  const std::string whole =
+      loongforge::test::read_file(loongforge::test::data_dir() / "formats/gguf/types.safetensors");
+  TempDir dir;
+  int refused = 0;
+  for (size_t i = 0; i < 1000; ++i) {
+    for (int bit : {0, 4, 7}) {
+      std::string bytes = whole;
+      bytes[i] = static_cast<char>(bytes[i] ^ (1 << bit));
+      loongforge::test::write_file(dir / "flip.safetensors", bytes);
+      try {
+        const SafetensorsFile file(dir / "flip.safetensors");
+        for (const StoredTensor& tensor : file.tensors()) {
+          if (!file.readable_f32(tensor)) continue;
+          CHECK(file.read_f32(tensor).size() == static_cast<size_t>(tensor.elements()));
+        }
+      } catch (const loongforge::Error& error) {
+        ++refused;
+        CHECK(std::string(error.what()).find("flip.safetensors") != std::string::npos);
+      }
+    }
+  }
+  CHECK(refused > 1000);
+}
+
 TEST_CASE("safetensors: what the reference writer wrote comes out of ours byte for byte") {
   const std::filesystem::path folder = loongforge::test::data_dir() / "formats";
   TempDir dir;

@@ -88,6 +88,7 @@ TEST_CASE("json: what must not parse") {
   CHECK(!fault("{'a': 1}").empty());
   CHECK(!fault("[1").empty());
   CHECK(!fault("01").empty());
+  CHECK(has(fault(std::string_view("{}\0[", 4)), "a zero byte at offset 2"));
 }
 
 TEST_CASE("json: depth is bounded") {
