@@ -187,12 +187,9 @@ class HfExport {
     writer.finish();
     report_.weight_files = static_cast<int64_t>(writer.shards());
     write_text_atomic(folder.temporary() / "config.json", config_text());
-    for (const data::TokenizerFile& file : files_) write_text_atomic(folder.temporary() / file.name, file.content);
+    for (const data::TokenizerFile& file : files_) write_file_of(folder, file);
     folder.commit();
-    for (const fs::directory_entry& entry : fs::directory_iterator(options_.output_path)) {
-      report_.files.push_back(entry.path().filename().string());
-    }
-    std::sort(report_.files.begin(), report_.files.end());
+    report_.files = folder_names(options_.output_path);
   }
 
   void write_tensor(formats::ShardedWriter* writer, const PlannedExport& each) {

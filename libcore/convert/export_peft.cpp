@@ -110,14 +110,11 @@ ExportReport export_peft(const ExportOptions& options, const ProgressCallback& p
   write_text_atomic(folder.temporary() / kConfigFile, formats::peft_config_json(config).dump(2, true) + "\n");
   if (base && data::Tokenizer::present(base->folder().string())) {
     for (const data::TokenizerFile& file : data::tokenizer_files(base->folder().string())) {
-      write_text_atomic(folder.temporary() / file.name, file.content);
+      write_file_of(folder, file);
     }
   }
   folder.commit();
-  for (const fs::directory_entry& entry : fs::directory_iterator(options.output_path)) {
-    report.files.push_back(entry.path().filename().string());
-  }
-  std::sort(report.files.begin(), report.files.end());
+  report.files = folder_names(options.output_path);
   return report;
 }
 

@@ -61,17 +61,14 @@ class ImportRun {
     if (plan_.generation_config && !has_generation) writer.add_file_text("generation_config.json", *plan_.generation_config);
     ir::Model model;
     model.family = plan_.report.family;
-    model.model_name = options_.model_name;
+    model.model_name = plan_.report.model_name;
     model.device = plan_.report.device;
     model.quantize = options_.quantize;
     model.config = plan_.config.raw;
     model.token_ids = plan_.token_ids;
     model.graph = plan_.model.graph;
     writer.finish(std::move(model));
-    for (const fs::directory_entry& entry : fs::directory_iterator(options_.output_path)) {
-      plan_.report.files.push_back(entry.path().filename().string());
-    }
-    std::sort(plan_.report.files.begin(), plan_.report.files.end());
+    plan_.report.files = folder_names(options_.output_path);
     return std::move(plan_.report);
   }
 
@@ -111,7 +108,7 @@ class ImportRun {
 
 }  // namespace
 
-ImportReport import_model(const ImportOptions& options, const ProgressCallback& progress) {
+ImportReport import_model(const ImportOptions& options, const ProgressCallback& progress) try {
   const fs::path inputs[] = {options.input_path, options.tokenizer_path};
   guard_output(options.output_path, inputs, options.overwrite, kMarkers);
   ImportPlan plan = make_import_plan(options);
@@ -120,6 +117,8 @@ ImportReport import_model(const ImportOptions& options, const ProgressCallback& 
   if (options.dry_run) return std::move(plan.report);
   guard_space(options.output_path, files);
   return ImportRun(options, std::move(plan), progress).run();
+} catch (const fs::filesystem_error& error) {
+  throw_failed(error.path1().string(), error.code().message());
 }
 
 }  // namespace loongforge::convert

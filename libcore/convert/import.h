@@ -26,7 +26,8 @@ struct Progress {
 using ProgressCallback = std::function<void(const Progress&)>;  // may be empty; an exception it throws ends the run
 
 struct ImportOptions {
-  std::string model_name;                // a label; names the family only where config.json has no model_type
+  // A label; names the family only where config.json has no model_type. Empty: the input's name, which names no family.
+  std::string model_name;
   std::filesystem::path input_path;      // a Hugging Face folder, or a .gguf file
   std::filesystem::path output_path;     // the LoongIR folder
   std::string quantize = "fp8";          // "fp8", "bf16", "fp32": how the linear weights are stored

@@ -49,6 +49,18 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
   plan->config = formats::parse_hf_config(plan->family->config_from_gguf(*gguf), gguf->path().string());
 }
 
+// A tokenizer of a kind that this version cannot run does not keep the weights from being converted: its files go along, and
+// it is said. One that the user names, and one that is damaged, end in their error.
+std::optional<data::Tokenizer> load_tokenizer(const fs::path& path, bool named, std::vector<std::string>* warnings) {
+  try {
+    return data::Tokenizer::load(path.string());
+  } catch (const Error& error) {
+    if (named || error.message().find("not supported") == std::string::npos) throw;
+    warnings->push_back(error.where() + ": " + error.message() + ": the tokenizer's files are copied, training on text will ask for --tokenizer_path");
+    return std::nullopt;
+  }
+}
+
 // The tokenizer and generation_config.json: their files go along, their special ids into the model.
 void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
   const bool folder = fs::is_directory(options.input_path);
@@ -56,7 +68,7 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
   const fs::path path = options.tokenizer_path.empty() ? own : options.tokenizer_path;
   std::optional<data::Tokenizer> tokenizer;
   if (!options.tokenizer_path.empty() || data::Tokenizer::present(path.string())) {
-    tokenizer.emplace(data::Tokenizer::load(path.string()));
+    tokenizer = load_tokenizer(path, !options.tokenizer_path.empty(), &plan->report.warnings);
     plan->tokenizer_files = data::tokenizer_files(path.string());
   } else {
     plan->report.warnings.push_back(path.string() + " has no tokenizer: training on text will ask for --tokenizer_path");
@@ -77,6 +89,12 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
 
 DType source_dtype(const formats::StoredTensor& stored) {
   return stored.dtype.value_or(DType::kF32);  // block-quantised types are read as fp32
+}
+
+std::string default_name(const fs::path& input) {
+  fs::path path = fs::absolute(input).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  return (fs::is_directory(input) ? path.filename() : path.stem()).string();
 }
 
 void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
@@ -153,7 +171,7 @@ ImportPlan make_import_plan(const ImportOptions& options) {
   plan.model = plan.family->plan(plan.config, *plan.source,
                                  plan.gguf ? models::SourceNames::kGguf : models::SourceNames::kHuggingFace);
   plan.report.family = plan.family->name;
-  plan.report.model_name = options.model_name;
+  plan.report.model_name = options.model_name.empty() ? default_name(options.input_path) : options.model_name;
   plan.report.device = device;
   plan.report.quantize = options.quantize;
   plan.report.tensors = static_cast<int64_t>(plan.model.tensors.size());

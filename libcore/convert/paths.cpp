@@ -67,6 +67,19 @@ void guard_space(const fs::path& output, uint64_t bytes) {
                "free some space, or give an output path on another disk");
 }
 
+void write_file_of(const FolderWriter& folder, const data::TokenizerFile& file) {
+  const fs::path path = folder.temporary() / file.name;
+  fs::create_directories(path.parent_path());
+  write_text_atomic(path, file.content);
+}
+
+std::vector<std::string> folder_names(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 uint64_t parse_byte_size(std::string_view text, std::string_view flag) {
   const auto fail = [&]() -> uint64_t {
     throw_usage(std::string(flag) + " \"" + std::string(text) + "\" is no size", "write it as 5GB, 500MB, 2GiB or a number of bytes");

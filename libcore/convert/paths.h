@@ -8,6 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file.h"
+#include "data/tokenizer.h"
+
 namespace loongforge::convert {
 
 // The folder itself, or its only subfolder, that holds the file `name`; Error(kNoInput) else. what: "LoongIR model", for it.
@@ -20,5 +23,11 @@ void guard_output(const std::filesystem::path& output, std::span<const std::file
 
 // Throws Error(kFailed) when the file system of output has less room than bytes.
 void guard_space(const std::filesystem::path& output, uint64_t bytes);
+
+// Writes a tokenizer's file, whose name may stand in a subfolder, into the folder under construction.
+void write_file_of(const FolderWriter& folder, const data::TokenizerFile& file);
+
+// The names in a finished folder, sorted.
+std::vector<std::string> folder_names(const std::filesystem::path& folder);
 
 }  // namespace loongforge::convert

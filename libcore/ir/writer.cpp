@@ -67,7 +67,7 @@ struct Writer::Impl {
   std::vector<uint8_t> padded;
 
   Impl(const std::filesystem::path& path, bool overwrite, uint64_t page_bytes, uint64_t max_bytes)
-      : folder(path, overwrite), page(page_bytes), plan(page_bytes, max_bytes) {}
+      : folder(path, overwrite, kModelFile), page(page_bytes), plan(page_bytes, max_bytes) {}
 
   std::string where() const { return folder.final_path().string() + ": " + entry.name; }
 
@@ -263,6 +263,7 @@ void Writer::add_file(const std::filesystem::path& source, const std::string& na
 }
 
 void Writer::add_file_text(const std::string& name, const std::string& text) {
+  std::filesystem::create_directories((temporary() / name).parent_path());
   File out = File::create(temporary() / name);
   out.write({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
   out.close();

@@ -25,7 +25,7 @@ class LF_API Writer {
   void finish_tensor();
   void add_alias(const std::string& name, const std::string& alias_of, bool source_had_both);
   void add_file(const std::filesystem::path& source, const std::string& name);   // tokenizer files etc., copied as they are
-  void add_file_text(const std::string& name, const std::string& text);
+  void add_file_text(const std::string& name, const std::string& text);          // name may stand in a subfolder
   const std::filesystem::path& temporary() const;
 
   // Writes loongir_model.json (model.tensors is filled from what was written), syncs, renames.
