@@ -37,8 +37,12 @@ struct V {
   static LF_INLINE V load_part(const Bf16* p, int n) {
     return widen(_mm256_maskz_loadu_epi16(first(n), p));
   }
-  LF_INLINE void store(Bf16* p) const { to_bf16().store_high(p); }
-  LF_INLINE void store_part(Bf16* p, int n) const { to_bf16().store_high_part(p, n); }
+  LF_INLINE void store(Bf16* p) const {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), operands());
+  }
+  LF_INLINE void store_part(Bf16* p, int n) const {
+    _mm256_mask_storeu_epi16(p, first(n), operands());
+  }
   LF_INLINE void store_high(Bf16* p) const {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), upper_halves());
   }
@@ -52,16 +56,9 @@ struct V {
     return V{_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(n), p))};
   }
   LF_INLINE V to_bf16() const {
-    const __m512i u = as_int();
-    const __m512i magnitude = _mm512_and_si512(u, _mm512_set1_epi32(0x7FFFFFFF));
-    const __mmask16 kept =
-        _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(((127 - 55) << 23) - 1));
-    const __mmask16 nan = _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(0x7F800000));
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
-    __m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7FFF)), odd);
-    r = _mm512_mask_blend_epi32(nan, r, _mm512_or_si512(u, _mm512_set1_epi32(0x00400000)));
-    r = _mm512_and_si512(r, _mm512_set1_epi32(static_cast<int>(0xFFFF0000u)));
-    return of_int(_mm512_maskz_mov_epi32(kept, r));
+    const Rounded r = round_operands();
+    return of_int(
+        _mm512_maskz_and_epi32(r.kept, r.words, _mm512_set1_epi32(static_cast<int>(0xFFFF0000u))));
   }
 
   friend LF_INLINE V operator+(V a, V b) { return V{_mm512_add_ps(a.v, b.v)}; }
@@ -168,6 +165,24 @@ struct V {
   }
   LF_INLINE __m256i upper_halves() const {
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(as_int(), 16));
+  }
+  struct Rounded {
+    __m512i words;   // the upper halves are the operands
+    __mmask16 kept;  // lanes of at least 2^-55, and NaN
+  };
+  LF_INLINE Rounded round_operands() const {
+    const __m512i u = as_int();
+    const __m512i magnitude = _mm512_and_si512(u, _mm512_set1_epi32(0x7FFFFFFF));
+    const __mmask16 odd = _mm512_test_epi32_mask(u, _mm512_set1_epi32(0x00010000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    __m512i r = _mm512_add_epi32(u, _mm512_set1_epi32(0x7FFF));
+    r = _mm512_mask_add_epi32(r, odd, r, _mm512_set1_epi32(1));
+    r = _mm512_mask_or_epi32(r, nan, u, _mm512_set1_epi32(0x00400000));
+    return {r, _mm512_cmpgt_epi32_mask(magnitude, _mm512_set1_epi32(((127 - 55) << 23) - 1))};
+  }
+  LF_INLINE __m256i operands() const {
+    const Rounded r = round_operands();
+    return _mm512_cvtepi32_epi16(_mm512_maskz_srli_epi32(r.kept, r.words, 16));
   }
 };
 

@@ -211,6 +211,9 @@ LF_EMU __m512 dot_bf16(__m512 sum, __m512i a, __m512i b) {
 #define _mm512_cvtph_ps(x) lf_emu::widen_half(x)
 #define _mm512_cvtps_pd(x) lf_emu::widen_f32(x)
 
+#undef _mm512_maskz_srli_epi32
+#define _mm512_maskz_srli_epi32(k, x, n) _mm512_maskz_mov_epi32(k, _mm512_srli_epi32(x, n))
+
 #undef _mm512_max_ps
 #undef _mm512_min_ps
 #undef _mm512_sqrt_ps
