@@ -6,7 +6,7 @@
 // busy machine disturbs less. Thread-safety: the caller's thread only; work runs on the given pool.
 #pragma once
 
-#include <sys/mman.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -19,12 +19,33 @@
 #include <vector>
 
 #include "base/aligned.h"
-#include "base/clock.h"
 #include "base/pool.h"
 #include "kernels/isa.h"
 #include "kernels/types.h"
 
 namespace loongforge::bench {
+
+// ---- Time.
+inline double thread_cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Runs body(task, worker) for every task and returns the seconds that the threads need where nobody else wants the cores:
+// the CPU time of all tasks spread evenly, or of the longest task where that is more.
+template <class F>
+double run_timed(ThreadPool& pool, int64_t tasks, F&& body) {
+  std::vector<double> seconds(static_cast<size_t>(tasks));
+  pool.run(tasks, [&](int64_t task, int worker) {
+    const double start = thread_cpu_seconds();
+    body(task, worker);
+    seconds[static_cast<size_t>(task)] = thread_cpu_seconds() - start;
+  });
+  double sum = 0;
+  for (const double s : seconds) sum += s;
+  return std::max(sum / pool.threads(), *std::max_element(seconds.begin(), seconds.end()));
+}
 
 // ---- Peak rates of multiply-add instructions, in registers.
 enum class FmaKind { kScalar, kYmm, kZmm, kZmmDotBf16 };
@@ -55,9 +76,10 @@ inline double fma_flops(FmaKind kind) {  // of one instruction
 }
 
 #if defined(__x86_64__)
-#define LF_BENCH_12(op)                                                                           \
-  op("0") op("1") op("2") op("3") op("4") op("5") op("6") op("7") op("8") op("9") op("10") op("1" \
-                                                                                              "1")
+#define LF_BENCH_12(op)                                                                    \
+  op("0") op("1") op("2") op("3") op("4") op("5") op("6") op("7") op("8") op("9") op("10") \
+      op("1"                                                                               \
+         "1")
 #define LF_BENCH_24(op)                                                                     \
   LF_BENCH_12(op)                                                                           \
   op("12") op("13") op("14") op("15") op("16") op("17") op("18") op("19") op("20") op("21") \
@@ -76,9 +98,10 @@ inline double fma_flops(FmaKind kind) {  // of one instruction
                      "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
 #define LF_BENCH_HIGH                                                            \
   LF_BENCH_ZERO_HIGH("16")                                                       \
-  LF_BENCH_ZERO_HIGH("17") LF_BENCH_ZERO_HIGH("18") LF_BENCH_ZERO_HIGH("19")     \
-      LF_BENCH_ZERO_HIGH("20") LF_BENCH_ZERO_HIGH("21") LF_BENCH_ZERO_HIGH("22") \
-          LF_BENCH_ZERO_HIGH("23") LF_BENCH_ZERO_HIGH("30") LF_BENCH_ZERO_HIGH("31")
+  LF_BENCH_ZERO_HIGH("17")                                                       \
+  LF_BENCH_ZERO_HIGH("18") LF_BENCH_ZERO_HIGH("19") LF_BENCH_ZERO_HIGH("20")     \
+      LF_BENCH_ZERO_HIGH("21") LF_BENCH_ZERO_HIGH("22") LF_BENCH_ZERO_HIGH("23") \
+          LF_BENCH_ZERO_HIGH("30") LF_BENCH_ZERO_HIGH("31")
 #define LF_BENCH_YMM(i) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" i "\n"
 #define LF_BENCH_ZMM(i) "vfmadd231ps %%zmm30, %%zmm31, %%zmm" i "\n"
 #define LF_BENCH_DOT(i) "vdpbf16ps %%zmm30, %%zmm31, %%zmm" i "\n"
@@ -118,9 +141,8 @@ inline void fma_loop(FmaKind kind, int64_t rounds) {
 inline double fma_peak(ThreadPool& pool, FmaKind kind) {
   const int64_t rounds = kind == FmaKind::kScalar ? 20000 : 60000;
   const int threads = pool.threads();
-  const Stopwatch watch;
-  pool.run(threads, [&](int64_t, int) { fma_loop(kind, rounds); });
-  return 24.0 * static_cast<double>(rounds) * threads * fma_flops(kind) / watch.seconds() * 1e-9;
+  const double seconds = run_timed(pool, threads, [&](int64_t, int) { fma_loop(kind, rounds); });
+  return 24.0 * static_cast<double>(rounds) * threads * fma_flops(kind) / seconds * 1e-9;
 }
 
 // The kinds that an ISA's kernels of that precision may use; the limit is the fastest of them.
@@ -162,10 +184,10 @@ inline void read_memory(const uint8_t* begin, size_t bytes) {
 // GB/s of reading [begin, begin + bytes) with every thread of the pool, each its own part.
 inline double read_rate(ThreadPool& pool, const uint8_t* begin, size_t bytes) {
   const size_t part = bytes / static_cast<size_t>(pool.threads()) / 1024 * 1024;
-  const Stopwatch watch;
-  pool.run(pool.threads(),
-           [&](int64_t task, int) { read_memory(begin + static_cast<size_t>(task) * part, part); });
-  return static_cast<double>(part) * pool.threads() / watch.seconds() * 1e-9;
+  const double seconds = run_timed(pool, pool.threads(), [&](int64_t task, int) {
+    read_memory(begin + static_cast<size_t>(task) * part, part);
+  });
+  return static_cast<double>(part) * pool.threads() / seconds * 1e-9;
 }
 
 // ---- Interleaved rounds.

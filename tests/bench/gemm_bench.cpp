@@ -128,14 +128,12 @@ class Case {
     const bool rows = s_.m >= 96 * threads;
     const int64_t size = rows ? s_.m : s_.n, step = rows ? m_step : n_step;
     const int64_t units = (size + step - 1) / step;
-    const Stopwatch watch;
-    pool_.run(threads, [&](int64_t task, int worker) {
+    return run_timed(pool_, threads, [&](int64_t task, int worker) {
       const int64_t begin = std::min(size, units * task / threads * step),
                     end = std::min(size, units * (task + 1) / threads * step);
       gemm(job, rows ? begin : 0, rows ? end : s_.m, rows ? 0 : begin, rows ? s_.n : end,
            pool_.scratch(worker));
     });
-    return watch.seconds();
   }
 
  private:

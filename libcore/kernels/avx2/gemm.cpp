@@ -13,8 +13,21 @@ namespace {
 struct IsaAvx2 {
   using V = avx2::V;
   // A panel of B takes 32 KiB.
+  static constexpr int64_t a_bytes = 1 << 20;
   template <class Tile>
   static constexpr int64_t k_block = 512;
+
+  template <class Tile>
+  static constexpr int64_t short_k_block = 512;
+
+  static constexpr int64_t few_rows = 0;
+  template <class Tile>
+  static bool fuses(const GemmTerm&) {
+    return false;
+  }
+  template <class Tile>
+  static void mul_few(int, const GemmTerm&, int64_t, int64_t, int64_t, const float*, float*,
+                      int64_t, bool) {}
 
   template <class Tile>
   static const float* direct_panel(const GemmTerm& term, int64_t j0, int64_t k0) {

@@ -1,6 +1,7 @@
 // gemm of the AVX-512 ISA.
 #include "kernels/generic/gemm.h"
 
+#include "kernels/avx512/few.h"
 #include "kernels/avx512/tile.h"
 #include "kernels/avx512/vec.h"
 #include "kernels/avx512/weights.h"
@@ -13,8 +14,24 @@ namespace {
 struct IsaAvx512 {
   using V = avx512::V;
   // A panel of B takes 256 KiB: a part of L2 that leaves room for A.
+  static constexpr int64_t a_bytes = 2 << 20;
   template <class Tile>
   static constexpr int64_t k_block = 4096 / sizeof(typename Tile::Operand);
+
+  // 32 KiB.
+  template <class Tile>
+  static constexpr int64_t short_k_block = 512 / sizeof(typename Tile::Operand);
+
+  static constexpr int64_t few_rows = kFewRows;
+  template <class Tile>
+  static bool fuses(const GemmTerm& term) {
+    return term.b_kind == GemmTerm::B::kWeightT && term.w->elem != Elem::kF32;
+  }
+  template <class Tile>
+  static void mul_few(int rows, const GemmTerm& term, int64_t j0, int64_t k0, int64_t k,
+                      const typename Tile::Operand* a, float* c, int64_t ldc, bool accumulate) {
+    few_of_weight_t<Tile>(rows, *term.w, j0, k0, k, a, c, ldc, accumulate);
+  }
 
   template <class Tile>
   static const typename Tile::Operand* direct_panel(const GemmTerm& term, int64_t j0, int64_t k0) {

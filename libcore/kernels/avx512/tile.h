@@ -43,21 +43,35 @@ namespace loongforge::kernels::avx512 {
     _mm512_storeu_ps(c + i * ldc + 48, c##i##3); \
   }
 
-// One step of a tile: 32-bit elements, an fp32 value or a pair of bf16.
+// One step of a tile: 32-bit elements, an fp32 value or a pair of bf16. The sums are written as asm so that each stays in
+// its register: g++ 12 rotates them through the factors' registers otherwise, with moves in between.
+#ifdef LF_EMULATE_AVX512
+#define LF_ACCUMULATE(instruction, intrinsic) sum = intrinsic
+#else
+#define LF_ACCUMULATE(instruction, intrinsic) \
+  __asm__(instruction " %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
+#endif
 struct FmaOp {
   using Element = float;
-  static __m512 load(const float* p) { return _mm512_loadu_ps(p); }
-  static __m512 broadcast(const float* p) { return _mm512_set1_ps(*p); }
-  static __m512 mul_add(__m512 x, __m512 y, __m512 sum) { return _mm512_fmadd_ps(x, y, sum); }
+  static constexpr bool kPairs = false;
+  static LF_INLINE __m512 load(const float* p) { return _mm512_loadu_ps(p); }
+  static LF_INLINE __m512 broadcast(const float* p) { return _mm512_set1_ps(*p); }
+  static LF_INLINE __m512 mul_add(__m512 x, __m512 y, __m512 sum) {
+    LF_ACCUMULATE("vfmadd231ps", _mm512_fmadd_ps(x, y, sum));
+    return sum;
+  }
 };
 struct DotOp {
   using Element = int32_t;
-  static __m512i load(const int32_t* p) { return _mm512_loadu_si512(p); }
-  static __m512i broadcast(const int32_t* p) { return _mm512_set1_epi32(*p); }
-  static __m512 mul_add(__m512i x, __m512i y, __m512 sum) {
-    return _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y);
+  static constexpr bool kPairs = true;
+  static LF_INLINE __m512i load(const int32_t* p) { return _mm512_loadu_si512(p); }
+  static LF_INLINE __m512i broadcast(const int32_t* p) { return _mm512_set1_epi32(*p); }
+  static LF_INLINE __m512 mul_add(__m512i x, __m512i y, __m512 sum) {
+    LF_ACCUMULATE("vdpbf16ps", _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y));
+    return sum;
   }
 };
+#undef LF_ACCUMULATE
 
 // REQUIRES steps > 0: elements of k (fp32, an even number of them) or pairs of k (bf16).
 template <class Op, int kRows, bool kFromC>
@@ -66,13 +80,20 @@ template <class Op, int kRows, bool kFromC>
   const auto* a = static_cast<const typename Op::Element*>(a_panel);
   const auto* b = static_cast<const typename Op::Element*>(b_panel);
   LF_TILE_ROWS(LF_TILE_START)
+  // fp32 panels hold pairs of k: two steps a turn.
+  constexpr int kTurn = Op::kPairs ? 1 : 2;
   do {
-    const auto b0 = Op::load(b), b1 = Op::load(b + 16), b2 = Op::load(b + 32),
-               b3 = Op::load(b + 48);
+    auto b0 = Op::load(b), b1 = Op::load(b + 16), b2 = Op::load(b + 32), b3 = Op::load(b + 48);
     LF_TILE_ROWS(LF_TILE_STEP)
     a += 6;
-    b += 64;
-  } while (--steps > 0);
+    if constexpr (!Op::kPairs) {
+      b0 = Op::load(b + 64), b1 = Op::load(b + 80), b2 = Op::load(b + 96), b3 = Op::load(b + 112);
+      LF_TILE_ROWS(LF_TILE_STEP)
+      a += 6;
+    }
+    b += 64 * kTurn;
+    steps -= kTurn;
+  } while (steps > 0);
   LF_TILE_ROWS(LF_TILE_STORE)
 }
 #undef LF_TILE_START

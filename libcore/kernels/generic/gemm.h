@@ -1,17 +1,22 @@
-// gemm's loops, once for every ISA: a row block of A and a K block at a time, then panel by panel
-// of B.
+// gemm's loops, once for every ISA. K is the terms' k, one after another, cut into blocks. Two
+// orders:
 //
-//   for each row block (of a size that keeps packed A within kABytes)
-//     for each column chunk (one, unless C is bf16 and there are several K blocks: their sums wait
-//     in scratch)
-//       for each K block (terms joined one after another, at most Isa::k_block<Tile> or a little
-//       more)
-//         pack A;  for each panel of kNr columns: make the panel of B, multiply all row tiles by it
+//   whole K: A of a row block is packed for all of K; panel by panel of B's columns, K block by K
+//   block: make the panel of
+//     B, multiply all row tiles by it. The sums of a panel stay in cache, and weights are read in
+//     one stream.
+//   K blocks: where too few rows fit that way. K block by K block: pack A of a row block for it;
+//   panel by panel: make the
+//     panel, multiply. Sums wait in C, or for a bf16 C in scratch, a column chunk at a time.
 //
-// Isa provides: V (vec.h); k_block<Tile>, the K block's length, a multiple of 128;
+// Isa provides: V (vec.h); a_bytes, of packed A; k_block<Tile>, the K block's length, a multiple of
+// 128, and
+//   short_k_block<Tile> for few rows, whose panel stays in the first cache;
 //   direct_panel<Tile>(term, j0, k0): B panel that already stands in the weight in operand order,
 //   or null; make_panel<Tile>(term, n, j0, k0, k, dst): B columns [j0, j0 + kNr), rows [k0, k0 + k)
-//   of one term; columns >= n are 0; mul_few<Tile>(...): see there.
+//   of one term; columns >= n are 0; few_rows, fuses<Tile>(term), mul_few<Tile>(rows, term, j0, k0,
+//   k, a, c, ldc, accumulate): the product of up to
+//     few_rows rows with that panel, made in registers only, for the terms that fuses() names.
 // j0 is a multiple of kNr, k0 of 128.
 #pragma once
 
@@ -28,9 +33,10 @@ namespace {
 [[maybe_unused]] inline int64_t at_most(int64_t x, int64_t limit) { return x < limit ? x : limit; }
 [[maybe_unused]] inline int64_t even(int64_t k) { return round_up(k, 2); }
 
-inline constexpr int64_t kABytes = int64_t{2} << 20;  // packed A
-inline constexpr int64_t kSumElems =
-    int64_t{1} << 19;                   // fp32 sums of bf16 results that wait for the next K block
+inline constexpr int64_t kSumElems = int64_t{1} << 20;  // fp32 sums that wait for the next K block
+inline constexpr int64_t kManyRows = 240;               // this many rows are worth a panel's making
+inline constexpr int64_t kShortRows =
+    96;                                 // fewer are not worth a panel that leaves the first cache
 inline constexpr int64_t kKSlack = 64;  // a term's end this long joins a block that is full
 inline constexpr int64_t kTransposeBlock =
     256;  // rows of a transposed A that stay in L1 for several panels
@@ -58,29 +64,33 @@ class GemmPiece {
     b_ = reinterpret_cast<Operand*>(p + kABytes);
     sums_ = reinterpret_cast<float*>(p + kABytes + kPanelElems * sizeof(Operand));
     tile_ = sums_ + kSumElems;
-    int64_t total = 0;
-    for (int t = 0; t < job.n_terms; ++t) total += even(job.terms[t].k);
-    const int64_t kc = Isa::template k_block<Tile>;
-    const int64_t blocks = total > kc + kKSlack ? (total - kKSlack + kc - 1) / kc : 1;
-    k_limit_ = round_up(blocks > 1 ? (total - kKSlack + blocks - 1) / blocks : total, kKUnit);
-    if (k_limit_ < kKUnit) k_limit_ = kKUnit;
-    sums_wait_ = job.c.elem == Elem::kBf16 && blocks > 1;
+    for (int t = 0; t < job.n_terms; ++t) k_total_ += even(job.terms[t].k);
   }
 
   void run(int64_t m0, int64_t m1) {
     if (m0 >= m1 || n0_ >= n1_) return;
-    const int64_t block_bytes = (k_limit_ + kKSlack + 2) * static_cast<int64_t>(sizeof(Operand));
-    int64_t limit = kABytes / block_bytes / Tile::kMr * Tile::kMr;
+    const int64_t m = m1 - m0;
+    // The rows that fit with all of K, whose parts may each be padded to even.
+    int64_t limit = rows_that_fit(k_total_);
+    whole_k_ = limit >= at_most(round_up(m, kMr), kManyRows);
+    set_k_limit(whole_k_ && m > Isa::few_rows && m < kShortRows ? Isa::template short_k_block<Tile>
+                                                                : Isa::template k_block<Tile>);
+    if (!whole_k_) limit = rows_that_fit(k_limit_ + kKSlack + 2);
     if (sums_wait_) limit = at_most(limit, kMaxWaitingRows);
-    const int64_t pieces = (m1 - m0 + limit - 1) / limit;
-    const int64_t step = round_up((m1 - m0 + pieces - 1) / pieces, Tile::kMr);
+    const int64_t pieces = (m + limit - 1) / limit;
+    const int64_t step = round_up((m + pieces - 1) / pieces, kMr);
     for (m0_ = m0; m0_ < m1; m0_ += step) {
       rows_ = at_most(step, m1 - m0_);
-      run_rows();
+      if (whole_k_) {
+        run_whole_k();
+      } else {
+        run_k_blocks();
+      }
     }
   }
 
  private:
+  static constexpr int64_t kABytes = Isa::a_bytes;
   static constexpr int64_t kKUnit = 128;  // K blocks start at multiples of the scale blocks
   static constexpr int64_t kMr = Tile::kMr;
   static constexpr int64_t kNr = Tile::kNr;
@@ -88,27 +98,68 @@ class GemmPiece {
   static constexpr int64_t kTileElems = kMr * kNr;
   static constexpr int64_t kMaxWaitingRows = 512 / kMr * kMr;
 
-  void run_rows() {
+  struct Columns {
+    int64_t j0;       // the panel's first column
+    int left, right;  // [left, right) of it are ours
+  };
+  struct Sums {
+    float* c;
+    int64_t ld;
+  };
+
+  static int64_t rows_that_fit(int64_t k) {
+    return k == 0 ? kABytes : kABytes / (k * static_cast<int64_t>(sizeof(Operand))) / kMr * kMr;
+  }
+
+  // Cuts K into equal blocks of at most kc, or a little more.
+  void set_k_limit(int64_t kc) {
+    const int64_t blocks = k_total_ > kc + kKSlack ? (k_total_ - kKSlack + kc - 1) / kc : 1;
+    k_limit_ = round_up(blocks > 1 ? (k_total_ - kKSlack + blocks - 1) / blocks : k_total_, kKUnit);
+    if (k_limit_ < kKUnit) k_limit_ = kKUnit;
+    sums_wait_ = job_.c.elem == Elem::kBf16 && blocks > 1;
+  }
+
+  void run_whole_k() {
+    a_panel_ = static_cast<int64_t>(Tile::a_panel_elems(k_total_));
+    const KPlace all{job_.n_terms, 0};
+    pack_a(KPlace{0, 0}, all);
+    for (int64_t j0 = round_down(n0_, kNr); j0 < n1_; j0 += kNr) {
+      KPlace at{0, 0};
+      const Operand* a = a_;
+      do {
+        const KPlace end = next(at);
+        start_block(at, end);
+        run_panel(at, end, j0, a, sums_);
+        a += k_ * kMr;
+        at = end;
+      } while (at.term < job_.n_terms);
+    }
+  }
+
+  void run_k_blocks() {
     const int64_t j_begin = round_down(n0_, kNr);
     int64_t chunk = round_up(n1_ - j_begin, kNr);
     if (sums_wait_) chunk = at_most(chunk, round_down(kSumElems / round_up(rows_, kMr), kNr));
-    for (int64_t j = j_begin; j < n1_; j += chunk) run_chunk(j, at_most(j + chunk, n1_));
+    for (int64_t j = j_begin; j < n1_; j += chunk) {
+      const int64_t j_end = at_most(j + chunk, n1_);
+      KPlace at{0, 0};
+      do {
+        const KPlace end = next(at);
+        start_block(at, end);
+        a_panel_ = static_cast<int64_t>(Tile::a_panel_elems(k_));
+        pack_a(at, end);
+        float* sums = sums_;
+        for (int64_t j0 = j; j0 < j_end; j0 += kNr, sums += round_up(rows_, kMr) * kNr)
+          run_panel(at, end, j0, a_, sums);
+        at = end;
+      } while (at.term < job_.n_terms);
+    }
   }
 
-  void run_chunk(int64_t j_begin, int64_t j_end) {
-    KPlace at{0, 0};
-    bool first = true;
-    do {
-      const KPlace end = next(at);
-      k_ = block_k(at, end);
-      first_ = first && !job_.accumulate;
-      last_ = end.term == job_.n_terms;
-      pack_a(at, end);
-      for (int64_t j0 = j_begin; j0 < j_end; j0 += kNr)
-        run_panel(at, end, j0, (j0 - j_begin) / kNr);
-      at = end;
-      first = false;
-    } while (at.term < job_.n_terms);
+  void start_block(KPlace at, KPlace end) {
+    k_ = for_each_part(at, end, [](const GemmTerm&, int64_t, int64_t, int64_t) {});
+    first_ = at.term == 0 && at.k == 0 && !job_.accumulate;
+    last_ = end.term == job_.n_terms;
   }
 
   // The end of the K block that starts at `at`.
@@ -141,22 +192,17 @@ class GemmPiece {
     }
     return offset;
   }
-  int64_t block_k(KPlace at, KPlace end) const {
-    return for_each_part(at, end, [](const GemmTerm&, int64_t, int64_t, int64_t) {});
-  }
-
   void pack_a(KPlace at, KPlace end) {
-    const int64_t panel = static_cast<int64_t>(Tile::a_panel_elems(k_));
     for_each_part(at, end, [&](const GemmTerm& term, int64_t k0, int64_t k, int64_t offset) {
       if (term.a.elem == Elem::kF32) {
-        pack_a_part<float>(term, k0, k, a_ + offset * kMr, panel);
+        pack_a_part<float>(term, k0, k, a_ + offset * kMr);
       } else {
-        pack_a_part<Bf16>(term, k0, k, a_ + offset * kMr, panel);
+        pack_a_part<Bf16>(term, k0, k, a_ + offset * kMr);
       }
     });
   }
   template <class T>
-  void pack_a_part(const GemmTerm& term, int64_t k0, int64_t k, Operand* dst, int64_t panel) {
+  void pack_a_part(const GemmTerm& term, int64_t k0, int64_t k, Operand* dst) {
     const T* src = static_cast<const T*>(term.a.data);
     const int64_t ld = term.a.ld;
     // Part by part of k: a line of a transposed A holds the rows of several panels.
@@ -165,7 +211,7 @@ class GemmPiece {
       const int64_t count = at_most(part, k - kk);
       for (int64_t i = 0; i < rows_; i += kMr) {
         const int valid = static_cast<int>(at_most(kMr, rows_ - i));
-        Operand* out = dst + i / kMr * panel + kk * kMr;
+        Operand* out = dst + i / kMr * a_panel_ + kk * kMr;
         if (term.a_transposed) {
           Tile::pack_a_t(src + (k0 + kk) * ld + m0_ + i, ld, valid, count, out);
         } else {
@@ -175,23 +221,21 @@ class GemmPiece {
     }
   }
 
-  void run_panel(KPlace at, KPlace end, int64_t j0, int64_t index) {
-    const Operand* b = make_panel(at, end, j0);
-    const int left = static_cast<int>(j0 < n0_ ? n0_ - j0 : 0);
-    const int right = static_cast<int>(at_most(kNr, n1_ - j0));
-    const int64_t panel = static_cast<int64_t>(Tile::a_panel_elems(k_));
-    float* sums = sums_ + index * round_up(rows_, kMr) * kNr;
+  // a: packed A of this K block. sums: of this panel, where they wait.
+  void run_panel(KPlace at, KPlace end, int64_t j0, const Operand* a, float* sums) {
+    const Columns cols{j0, static_cast<int>(j0 < n0_ ? n0_ - j0 : 0),
+                       static_cast<int>(at_most(kNr, n1_ - j0))};
+    const bool few = rows_ <= Isa::few_rows && has_fused_part(at, end);
+    const Operand* b = few ? nullptr : make_panel(at, end, j0);
     for (int64_t i = 0; i < rows_; i += kMr) {
       const int mr = static_cast<int>(at_most(kMr, rows_ - i));
-      const Operand* a = a_ + i / kMr * panel;
-      if (job_.c.elem == Elem::kF32) {
-        mul_to_f32(mr, left, right, a, b,
-                   static_cast<float*>(job_.c.data) + (m0_ + i) * job_.c.ld + j0, j0);
+      const Sums t = start_tile(mr, m0_ + i, cols, sums + i * kNr);
+      if (few) {
+        mul_few(at, end, mr, j0, a, t);
       } else {
-        float* tile = sums_wait_ ? sums + i * kNr : tile_;
-        Tile::mul(mr, static_cast<int>(kNr), k_, a, b, tile, kNr, !first_);
-        if (last_) store_bf16(mr, left, right, tile, m0_ + i, j0);
+        Tile::mul(mr, static_cast<int>(kNr), k_, a + i / kMr * a_panel_, b, t.c, t.ld, !first_);
       }
+      finish_tile(mr, m0_ + i, cols, t);
     }
   }
 
@@ -207,41 +251,71 @@ class GemmPiece {
     return b_;
   }
 
-  // c: C at (row, j0); columns [left, right) of the panel are ours.
-  void mul_to_f32(int mr, int left, int right, const Operand* a, const Operand* b, float* c,
-                  int64_t j0) {
-    const int64_t ldc = job_.c.ld;
-    if (left == 0) {
-      Tile::mul(mr, right, k_, a, b, c, ldc, !first_);
-    } else {
-      if (!first_) load_tile<kNr>(mr, right - left, c + left, ldc, tile_ + left);
-      for (int i = 0; i < mr && !first_; ++i)
-        memset(tile_ + i * kNr, 0, sizeof(float) * static_cast<size_t>(left));
-      Tile::mul(mr, static_cast<int>(kNr), k_, a, b, tile_, kNr, !first_);
-      store_tile<kNr>(mr, right - left, tile_ + left, c + left, ldc);
+  bool has_fused_part(KPlace at, KPlace end) const {
+    bool fused = false;
+    for_each_part(at, end, [&](const GemmTerm& term, int64_t, int64_t k, int64_t) {
+      fused = fused || (k > 0 && Isa::template fuses<Tile>(term));
+    });
+    return fused;
+  }
+
+  // One row tile whose B is not worth a panel.
+  void mul_few(KPlace at, KPlace end, int mr, int64_t j0, const Operand* a, Sums t) {
+    bool accumulate = !first_;
+    for_each_part(at, end, [&](const GemmTerm& term, int64_t k0, int64_t k, int64_t offset) {
+      if (k == 0) return;
+      const Operand* a_part = a + offset * kMr;
+      if (Isa::template fuses<Tile>(term)) {
+        Isa::template mul_few<Tile>(mr, term, j0, k0, k, a_part, t.c, t.ld, accumulate);
+      } else {
+        Isa::template make_panel<Tile>(term, job_.n, j0, k0, k, b_);
+        Tile::mul(mr, static_cast<int>(kNr), k, a_part, b_, t.c, t.ld, accumulate);
+      }
+      accumulate = true;
+    });
+  }
+
+  // Where a row tile's sums are kept during a K block: in C where whole tiles of fp32 fit there.
+  Sums start_tile(int mr, int64_t row, Columns cols, float* waiting) {
+    if (job_.c.elem == Elem::kBf16) return {sums_wait_ ? waiting : tile_, kNr};
+    float* c = static_cast<float*>(job_.c.data) + row * job_.c.ld + cols.j0;
+    if (cols.left == 0 && cols.right == kNr) return {c, job_.c.ld};
+    if (!first_) {
+      memset(tile_, 0, sizeof(float) * kTileElems);
+      load_tile<kNr>(mr, cols.right - cols.left, c + cols.left, job_.c.ld, tile_ + cols.left);
     }
-    if (!last_ || job_.bias == nullptr) return;
-    for (int i = 0; i < mr; ++i) finish_row(c + i * ldc, left, right, j0, c + i * ldc);
+    return {tile_, kNr};
   }
 
-  void store_bf16(int mr, int left, int right, const float* tile, int64_t row, int64_t j0) {
-    Bf16* out = static_cast<Bf16*>(job_.c.data) + row * job_.c.ld + j0;
-    for (int i = 0; i < mr; ++i) finish_row(tile + i * kNr, left, right, j0, out + i * job_.c.ld);
+  void finish_tile(int mr, int64_t row, Columns cols, Sums t) {
+    if (job_.c.elem == Elem::kBf16) {
+      if (!last_) return;
+      Bf16* out = static_cast<Bf16*>(job_.c.data) + row * job_.c.ld + cols.j0;
+      for (int i = 0; i < mr; ++i) finish_row(t.c + i * t.ld, cols, out + i * job_.c.ld);
+      return;
+    }
+    float* out = static_cast<float*>(job_.c.data) + row * job_.c.ld + cols.j0;
+    if (last_ && job_.bias != nullptr) {
+      for (int i = 0; i < mr; ++i) finish_row(t.c + i * t.ld, cols, out + i * job_.c.ld);
+    } else if (t.c == tile_) {
+      store_tile<kNr>(mr, cols.right - cols.left, tile_ + cols.left, out + cols.left, job_.c.ld);
+    }
   }
 
-  // out[j] = sum[j] + bias for columns [left, right) of the panel at j0.
+  // out[j] = sum[j] + bias for our columns of the panel.
   template <class T>
-  void finish_row(const float* sum, int left, int right, int64_t j0, T* out) {
+  void finish_row(const float* sum, Columns cols, T* out) {
     using V = typename Isa::V;
-    const float* bias = job_.bias == nullptr ? nullptr : job_.bias + j0;
-    int j = left;
-    for (; j + V::kLanes <= right; j += V::kLanes) {
+    const float* bias = job_.bias == nullptr ? nullptr : job_.bias + cols.j0;
+    int j = cols.left;
+    for (; j + V::kLanes <= cols.right; j += V::kLanes) {
       const V x = V::load(sum + j);
       (bias == nullptr ? x : x + V::load(bias + j)).store(out + j);
     }
-    if (j == right) return;
-    const V x = V::load_part(sum + j, right - j);
-    (bias == nullptr ? x : x + V::load_part(bias + j, right - j)).store_part(out + j, right - j);
+    const int rest = cols.right - j;
+    if (rest == 0) return;
+    const V x = V::load_part(sum + j, rest);
+    (bias == nullptr ? x : x + V::load_part(bias + j, rest)).store_part(out + j, rest);
   }
 
   const GemmJob& job_;
@@ -250,10 +324,10 @@ class GemmPiece {
   Operand* b_;
   float* sums_;
   float* tile_;
-  int64_t k_limit_;
-  bool sums_wait_;
+  int64_t k_total_ = 0, k_limit_ = 0;
+  bool whole_k_ = false, sums_wait_ = false;
   // The row block and K block under way.
-  int64_t m0_ = 0, rows_ = 0, k_ = 0;
+  int64_t m0_ = 0, rows_ = 0, k_ = 0, a_panel_ = 0;
   bool first_ = true, last_ = false;
 };
 
