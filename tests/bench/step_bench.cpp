@@ -1,0 +1,142 @@
+// step-bench MODEL [--rows 4] [--length 512] [--type lora|full] [--precision e4m3|bf16|fp32] [--threads N] [--rounds 3]
+// Times whole training steps (one micro-batch of rows x length random tokens, all trained on) and prints where the time goes
+// and the model FLOP utilisation: 4 N T (LoRA) or 6 N T (full), N = linear parameters with the head, plus 3 x the causal
+// attention products, over the peak of the multiply-add that the GEMM uses, measured in the same run, round by round.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/process_memory.h"
+#include "bench.h"
+#include "graph/executor.h"
+#include "graph/validate.h"
+#include "ir/reader.h"
+#include "kernels/isa.h"
+#include "optim/adamw.h"
+#include "optim/clip.h"
+#include "topo/machine.h"
+#include "train/engine.h"
+
+using namespace loongforge;
+
+namespace {
+
+struct Options {
+  std::string model, type = "lora", precision = "e4m3";
+  int64_t rows = 4, length = 512;
+  int threads = 0, rounds = 3;
+  bool checkpointing = false;
+};
+
+graph::Batch random_batch(int64_t rows, int64_t length, int64_t vocab) {
+  graph::Batch b;
+  uint32_t state = 12345;
+  for (int64_t r = 0; r < rows; ++r) {
+    b.documents.push_back({b.tokens(), length});
+    for (int64_t t = 0; t < length; ++t) {
+      state = state * 1664525u + 1013904223u;
+      b.ids.push_back(static_cast<int32_t>(state % static_cast<uint32_t>(vocab)) * 2);
+      b.targets.push_back(static_cast<int32_t>((state >> 7) % static_cast<uint32_t>(vocab)) * 2);
+      b.positions.push_back(static_cast<int32_t>(t));
+      ++b.valid;
+    }
+  }
+  return b;
+}
+
+double attention_flops(const ir::Model& model, int64_t rows, int64_t length) {
+  double flops = 0;
+  for (const ir::Node& n : model.graph.nodes)
+    if (n.op == "attention")
+      flops += 2.0 * 2.0 * static_cast<double>(n.attrs.at("heads").as_int() * n.attrs.at("head_dim").as_int()) *
+               static_cast<double>(rows) * static_cast<double>(length) * static_cast<double>(length + 1) / 2.0;
+  return flops;
+}
+
+int run(const Options& o) {
+  const int threads = o.threads > 0 ? o.threads : topo::read_machine().default_threads();
+  ThreadPool pool(threads);
+  const ir::Reader reader(o.model);
+  const int64_t vocab = graph::validate(reader.model(), o.model);
+  graph::ParameterOptions p;
+  p.format = o.precision == "fp32" ? graph::LinearFormat::kF32 : o.precision == "bf16" ? graph::LinearFormat::kBf16 : graph::LinearFormat::kE4M3;
+  p.train_all = o.type == "full";
+  p.lora = !p.train_all;
+  auto params = graph::Parameters::load(reader, p, pool);
+  graph::PlanOptions plan;
+  plan.precision = o.precision == "fp32" ? kernels::Precision::kF32 : kernels::Precision::kBf16;
+  plan.saved = o.precision == "e4m3" ? graph::SavedActivations::kFp8 : graph::SavedActivations::kOff;
+  plan.max_positions = o.length;
+  plan.gradient_checkpointing = o.checkpointing;
+  graph::Executor executor(graph::make_plan(reader.model(), *params, plan), *params, pool);
+  train::Engine engine(executor, *params, pool, 1);
+  std::vector<optim::ParameterView> views;
+  for (const graph::Trainable& t : params->trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
+  optim::AdamW adam(views, {});
+  const graph::Batch batch = random_batch(o.rows, o.length, vocab);
+  const double flops = (p.train_all ? 6.0 : 4.0) * static_cast<double>(params->linear_parameter_count()) *
+                           static_cast<double>(batch.tokens()) +
+                       3.0 * attention_flops(reader.model(), o.rows, o.length);
+  std::printf("%s %s %s, %lld x %lld tokens, %d threads, %s: %.3f TFLOP a step\n", o.model.c_str(), o.type.c_str(),
+              o.precision.c_str(), static_cast<long long>(o.rows), static_cast<long long>(o.length), threads,
+              kernels::isa_name(kernels::active_isa()), flops / 1e12);
+  double best = 0;
+  for (int round = 0; round < o.rounds + 1; ++round) {  // the first one warms up
+    double peak = 0;
+    for (bench::FmaKind kind : bench::fma_kinds(kernels::active_isa(), plan.precision))
+      for (int window = 0; window < 5; ++window) peak = std::max(peak, bench::fma_peak(pool, kind) * 1e9);
+    graph::Profile profile;
+    const Stopwatch watch;
+    const train::Engine::Result r = engine.step(
+        1, [&](int64_t) -> const graph::Batch& { return batch; },
+        [](int64_t) -> const graph::MaskSource* { return nullptr; }, &profile);
+    const Stopwatch optimizer;
+    const optim::GradientNorm norm = optim::gradient_norm(views, r.gradients, 1e-3, pool);
+    adam.step(params->masters(), r.gradients, 1e-5, 1e-3 * optim::clip_factor(norm.norm, 1.0), pool);
+    params->refresh(pool, nullptr);
+    const double update = optimizer.seconds(), total = watch.seconds();
+    const double rest = total - update - profile.gemm - profile.attention - profile.norm - profile.loss - profile.quantize - profile.elementwise;
+    std::printf("%s %.3f s  MFU %.3f of %.0f GF/s | gemm %.3f attention %.3f loss %.3f norm %.3f quantise %.3f elementwise %.3f optimizer %.3f rest %.3f | RSS %.0f MB\n",
+                round == 0 ? "warm-up" : "step   ", total, flops / total / peak, peak / 1e9, profile.gemm, profile.attention, profile.loss,
+                profile.norm, profile.quantize, profile.elementwise, update, rest,
+                static_cast<double>(process_memory().peak_resident) / 1e6);
+    if (round > 0) best = std::max(best, flops / total / peak);
+  }
+  std::printf("best model FLOP utilisation %.3f\n", best);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  for (int i = 1; i < argc; ++i) {
+    const std::string a = argv[i];
+    auto next = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
+    if (a == "--rows") o.rows = std::atoll(next().c_str());
+    else if (a == "--length") o.length = std::atoll(next().c_str());
+    else if (a == "--type") o.type = next();
+    else if (a == "--precision") o.precision = next();
+    else if (a == "--threads") o.threads = std::atoi(next().c_str());
+    else if (a == "--rounds") o.rounds = std::atoi(next().c_str());
+    else if (a == "--checkpointing") o.checkpointing = true;
+    else o.model = a;
+  }
+  if (o.model.empty()) {
+    std::fprintf(stderr, "usage: step-bench MODEL [--rows N] [--length N] [--type lora|full] [--precision e4m3|bf16|fp32] [--threads N] [--rounds N] [--checkpointing]\n");
+    return 2;
+  }
+  if (const char* isa = std::getenv("LOONGFORGE_ISA"); isa != nullptr) {
+    kernels::Isa wanted;
+    if (!kernels::parse_isa(isa, &wanted) || !kernels::set_active_isa(wanted)) return 2;
+  }
+  try {
+    return run(o);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "step-bench: %s\n", e.what());
+    return static_cast<int>(e.code());
+  }
+}

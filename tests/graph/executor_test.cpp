@@ -1,0 +1,207 @@
+#include "graph/executor.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "graph/tiny_models.h"
+#include "kernels/isa.h"
+
+using namespace loongforge;
+using namespace loongforge::test;
+
+namespace {
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+double relative(const std::vector<float>& a, const std::vector<float>& b) {
+  double diff = 0, norm = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    diff += (static_cast<double>(a[i]) - b[i]) * (static_cast<double>(a[i]) - b[i]);
+    norm += static_cast<double>(b[i]) * b[i];
+  }
+  return std::sqrt(diff / norm);
+}
+
+// Keeps every third element of a row out; the same for every call, as a fixed seed would.
+class ThirdMask final : public graph::MaskSource {
+ public:
+  void fill(uint32_t stream, int64_t rows, int64_t row_bytes, double, uint8_t* bits) const override {
+    for (int64_t i = 0; i < rows * row_bytes; ++i) bits[i] = static_cast<uint8_t>(0xB6 ^ (stream * 5 + static_cast<uint32_t>(i) * 3));
+  }
+};
+
+const std::vector<int64_t> kLengths = {37, 1, 90, 12};
+
+}  // namespace
+
+TEST_CASE("losses and gradients have the same bits for every number of threads") {
+  const TinyModel model("llama3", "fp8");
+  for (bool full : {true, false}) {
+    TinyRun run;
+    run.full = full;
+    const graph::Batch batch = random_batch(kLengths, 512);
+    run.threads = 1;
+    const TinyResult one = run_tiny(model, run, batch);
+    for (int threads : {2, 3, 5}) {
+      run.threads = threads;
+      const TinyResult many = run_tiny(model, run, batch);
+      CHECK(one.stats.loss_sum == many.stats.loss_sum);
+      CHECK(same_bits(one.gradients, many.gradients));
+      CHECK(same_bits(one.logits, many.logits));
+    }
+  }
+}
+
+TEST_CASE("losses and gradients have the same bits on every ISA") {
+  const kernels::Isa before = kernels::active_isa();
+  const graph::Batch batch = random_batch(kLengths, 384);
+  for (auto format : {graph::LinearFormat::kE4M3, graph::LinearFormat::kBf16, graph::LinearFormat::kF32}) {
+    const TinyModel model("smollm2", format == graph::LinearFormat::kF32 ? "fp32" : "bf16");
+    for (bool full : {true, false}) {
+      TinyRun run;
+      run.format = format;
+      run.full = full;
+      kernels::set_active_isa(kernels::Isa::kScalar);
+      const TinyResult scalar = run_tiny(model, run, batch);
+      for (kernels::Isa isa : kernels::testable_isas()) {
+        REQUIRE(kernels::set_active_isa(isa));
+        const TinyResult vector = run_tiny(model, run, batch);
+        CAPTURE(kernels::isa_name(isa));
+        CHECK(scalar.stats.loss_sum == vector.stats.loss_sum);
+        CHECK(same_bits(scalar.gradients, vector.gradients));
+        CHECK(same_bits(scalar.logits, vector.logits));
+      }
+    }
+  }
+  kernels::set_active_isa(before);
+}
+
+TEST_CASE("gradient checkpointing changes memory, not a bit of the results") {
+  const TinyModel model("llama3", "bf16");
+  const graph::Batch batch = random_batch(kLengths, 512);
+  for (auto format : {graph::LinearFormat::kE4M3, graph::LinearFormat::kBf16, graph::LinearFormat::kF32}) {
+    for (bool full : {true, false}) {
+      TinyRun run;
+      run.format = format;
+      run.full = full;
+      const TinyResult saved = run_tiny(model, run, batch);
+      run.plan.gradient_checkpointing = true;
+      const TinyResult recomputed = run_tiny(model, run, batch);
+      CHECK(saved.stats.loss_sum == recomputed.stats.loss_sum);
+      CHECK(same_bits(saved.gradients, recomputed.gradients));
+    }
+  }
+  TinyRun run;
+  ThreadPool pool(1);
+  auto params = load_tiny(model, run, pool);
+  graph::Executor saves(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  run.plan.gradient_checkpointing = true;
+  graph::Executor recomputes(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  CHECK(recomputes.arena_bytes(4096) < saves.arena_bytes(4096));
+}
+
+TEST_CASE("joined linears equal separate ones within 1e-5") {
+  const TinyModel model("llama2", "fp32");
+  TinyRun run;
+  run.format = graph::LinearFormat::kF32;
+  const graph::Batch batch = random_batch({40, 25}, 256);
+  const TinyResult joined = run_tiny(model, run, batch);
+  run.plan.join_linears = false;
+  const TinyResult apart = run_tiny(model, run, batch);
+  CHECK(same_bits(joined.logits, apart.logits));
+  CHECK(relative(joined.gradients, apart.gradients) < 1e-5);
+}
+
+TEST_CASE("a document has the same bits alone and beside others") {
+  for (const char* quantize : {"fp8", "fp32"}) {
+    const TinyModel model("llama3", quantize);
+    TinyRun run;
+    if (std::string(quantize) == "fp32") run.format = graph::LinearFormat::kF32;
+    const graph::Batch all = random_batch(kLengths, 512);
+    const TinyResult together = run_tiny(model, run, all);
+    for (const graph::Document& d : all.documents) {
+      graph::Batch alone;
+      const auto slice = [&](const auto& v) { return std::vector<int32_t>(v.begin() + d.row, v.begin() + d.row + d.length); };
+      alone.ids = slice(all.ids);
+      alone.targets = slice(all.targets);
+      alone.positions = slice(all.positions);
+      alone.documents = {{0, d.length}};
+      const TinyResult one = run_tiny(model, run, alone);
+      const auto* theirs = together.row_loss.data() + d.row;
+      CHECK(std::memcmp(one.row_loss.data(), theirs, one.row_loss.size() * sizeof(float)) == 0);
+      const size_t vocab = one.logits.size() / static_cast<size_t>(d.length);
+      CHECK(std::memcmp(one.logits.data(), together.logits.data() + static_cast<size_t>(d.row) * vocab,
+                        one.logits.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
+TEST_CASE("LoRA with dropout: the gradient is the derivative of the loss") {
+  const TinyModel model("llama2", "fp32");
+  TinyRun run;
+  run.format = graph::LinearFormat::kF32;
+  run.full = false;
+  run.dropout = 0.3;
+  const ThirdMask masks;
+  const graph::Batch batch = random_batch({30, 9}, 256);
+  ThreadPool pool(2);
+  auto params = load_tiny(model, run, pool);
+  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  std::vector<float> gradients(static_cast<size_t>(params->trainable_floats())), spare(gradients.size());
+  auto loss = [&](std::vector<float>& into) {
+    graph::RunRequest request;
+    request.gradients = into.data();
+    request.masks = &masks;
+    return executor.run(batch, request).loss_sum;
+  };
+  loss(gradients);
+  for (const graph::Trainable& t : params->trainables()) {
+    // Along the gradient itself: the derivative is its length.
+    double length = 0;
+    for (int64_t i = 0; i < t.size(); ++i) length += std::pow(static_cast<double>(gradients[static_cast<size_t>(t.offset + i)]), 2);
+    length = std::sqrt(length);
+    const double h = 2e-3;
+    auto shifted = [&](double by) {
+      const std::vector<float> before(params->masters() + t.offset, params->masters() + t.offset + t.size());
+      for (int64_t i = 0; i < t.size(); ++i)
+        params->masters()[t.offset + i] += static_cast<float>(by * gradients[static_cast<size_t>(t.offset + i)] / length);
+      params->refresh(pool, nullptr);
+      const double value = loss(spare);
+      std::copy(before.begin(), before.end(), params->masters() + t.offset);
+      params->refresh(pool, nullptr);
+      return value;
+    };
+    const double slope = (shifted(h) - shifted(-h)) / (2 * h);
+    CAPTURE(t.name);
+    CHECK(slope == doctest::Approx(length).epsilon(0.02));
+  }
+}
+
+TEST_CASE("rows without a target change nothing") {
+  const TinyModel model("llama2", "fp32");
+  TinyRun run;
+  run.format = graph::LinearFormat::kF32;
+  graph::Batch batch = random_batch({20}, 256);
+  const TinyResult alone = run_tiny(model, run, batch);
+  graph::Batch more = random_batch({20, 15}, 256);
+  for (size_t t = 20; t < more.targets.size(); ++t) more.targets[t] = -1;
+  const TinyResult padded = run_tiny(model, run, more);
+  CHECK(alone.stats.loss_sum == padded.stats.loss_sum);
+  CHECK(alone.stats.valid == padded.stats.valid);
+  CHECK(relative(padded.gradients, alone.gradients) < 1e-6);
+  for (int32_t& t : more.targets) t = -1;
+  const TinyResult nothing = run_tiny(model, run, more);
+  for (float g : nothing.gradients) REQUIRE(g == 0.0f);
+}
+
+TEST_CASE("a document longer than the plan is refused") {
+  const TinyModel model("llama2", "fp32");
+  TinyRun run;
+  run.format = graph::LinearFormat::kF32;
+  CHECK_THROWS_AS(run_tiny(model, run, random_batch({1025}, 256)), Error);
+}
