@@ -12,7 +12,7 @@ struct Choice {
   using TileF32 = avx2::TileF32;
   template <class Operand, bool kRounds>
   using Strided = StridedTile<Operand, kRounds>;
-  static constexpr int kStrips = 4;
+  static constexpr int kStrips = 8;
   static constexpr int kQueries = 96;
   static constexpr int kKeys = 128;
 };

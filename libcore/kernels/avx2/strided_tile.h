@@ -50,6 +50,8 @@ template <int kRows, bool kFromC>
     high += step;
     b += 32;
   } while (--pairs > 0);
+  // Keeps g++ from working out the addresses of all stores before the loop and spilling them.
+  __asm__("" : "+r"(c), "+r"(ldc));
   LF_STRIDED_ROWS(LF_STRIDED_STORE)
 }
 #undef LF_STRIDED_ROWS

@@ -13,9 +13,9 @@ struct Choice {
   using TileF32 = avx512::TileF32;
   template <class Operand, bool kRounds>
   using Strided = StridedTile<Operand, kRounds>;
-  static constexpr int kStrips = 4;
+  static constexpr int kStrips = 8;
   static constexpr int kQueries = 96;
-  static constexpr int kKeys = 128;
+  static constexpr int kKeys = 256;
 };
 // Two forms of the bf16 products with the same results; the CPU decides which is faster.
 using Dot = AttentionFamily<Choice<TileBf16>>;

@@ -36,6 +36,15 @@ namespace loongforge::kernels::avx512 {
     LF_STRIDED_ROWS(LF_STRIDED_STEP)                    \
     b += 64;                                            \
   }
+#define LF_STRIDED_PAIR                      \
+  if constexpr (std::is_same_v<Op, FmaOp>) { \
+    LF_STRIDED_K(odd)                        \
+    LF_STRIDED_K(even)                       \
+  } else {                                   \
+    LF_STRIDED_K(0)                          \
+  }                                          \
+  a_low += step;                             \
+  a_high += step;
 
 // REQUIRES pairs > 0.
 template <class Op, int kRows, int kVecs, bool kFromC>
@@ -47,18 +56,18 @@ template <class Op, int kRows, int kVecs, bool kFromC>
   const int64_t row = a.row, step = a.step;
   [[maybe_unused]] const int64_t odd = a.odd, even = a.even;
   LF_STRIDED_ROWS(LF_STRIDED_START)
-  do {
-    if constexpr (std::is_same_v<Op, FmaOp>) {
-      LF_STRIDED_K(odd)
-      LF_STRIDED_K(even)
-    } else {
-      LF_STRIDED_K(0)
-    }
-    a_low += step;
-    a_high += step;
-  } while (--pairs > 0);
+  for (; pairs >= 2; pairs -= 2) {
+    LF_STRIDED_PAIR
+    LF_STRIDED_PAIR
+  }
+  if (pairs != 0) {
+    LF_STRIDED_PAIR
+  }
+  // Keeps g++ from working out the addresses of all stores before the loop and spilling them.
+  __asm__("" : "+r"(c), "+r"(ldc));
   LF_STRIDED_ROWS(LF_STRIDED_STORE)
 }
+#undef LF_STRIDED_PAIR
 #undef LF_STRIDED_ROWS
 #undef LF_STRIDED_COLS
 #undef LF_STRIDED_START_ONE

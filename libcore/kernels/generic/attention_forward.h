@@ -22,6 +22,7 @@ struct Forward {
   using Packing = Pack<V, Tile, kRounds>;
   static constexpr int kMr = Strided::kMr, kNr = Strided::kNr;
   static constexpr int kRows = kStrips * kMr;
+  static constexpr int kScoreStrips = 2;
   static constexpr int kLdS =
       kAttnKeyBlock + 16;  // no power of two: rows fall on different cache sets
   static constexpr bool kInPlace = sizeof(Operand) == sizeof(float);  // P overwrites its scores
@@ -126,20 +127,13 @@ struct Forward {
     for (int s = 0; s < strips; ++s)
       spans[s] = Span::of(rows, s * kMr, s * kMr + strip_rows(rows, s) - 1, b0, kAttnKeyBlock);
 
-    const auto key_panel = static_cast<int64_t>(Tile::b_panel_elems(head_dim));
-    const int end = spans[strips - 1].hi;
-    for (int c = spans[0].lo / kNr * kNr; c < end; c += kNr) {
-      const Operand* panel = keys + (b0 - key0 + c) / kNr * key_panel;
-      for (int s = 0; s < strips; ++s) {
-        if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
-        const int nr = static_cast<int>(lesser(kNr, round_up_16(spans[s].hi - c)));
-        Strided::mul(strip_rows(rows, s), nr, head_dim / 2,
-                     Ops::by_rows(queries + s * kMr * ldq, ldq), panel, scores + s * kMr * kLdS + c,
-                     kLdS, false);
-      }
+    // A few strips at a time, so that the softmax finds their scores in L1.
+    for (int s = 0; s < strips; s += kScoreStrips) {
+      const int end = static_cast<int>(lesser(s + kScoreStrips, strips));
+      score_strips(rows, b0, spans, s, end);
+      for (int t = s; t < end; ++t)
+        if (!spans[t].empty()) softmax_strip(rows, t, b0, spans[t]);
     }
-    for (int s = 0; s < strips; ++s)
-      if (!spans[s].empty()) softmax_strip(rows, s, b0, spans[s]);
     for (int64_t d = 0; d < head_dim; d += kNr) {
       const Operand* panel = values + d / kNr * values_panel;
       const int nr = static_cast<int>(lesser(kNr, round_up(head_dim - d, 16)));
@@ -149,6 +143,20 @@ struct Forward {
         Strided::mul(strip_rows(rows, s), nr, (spans[s].hi - from + 1) / 2,
                      Ops::by_rows(probs + s * kMr * kLdS + from, kLdS),
                      panel + (b0 - key0 + from) * kNr, sums + s * kMr * ldo + d, ldo, true);
+      }
+    }
+  }
+
+  void score_strips(const ScoreRows& rows, int64_t b0, const Span* spans, int begin, int end) {
+    const auto key_panel = static_cast<int64_t>(Tile::b_panel_elems(head_dim));
+    for (int c = spans[begin].lo / kNr * kNr; c < spans[end - 1].hi; c += kNr) {
+      const Operand* panel = keys + (b0 - key0 + c) / kNr * key_panel;
+      for (int s = begin; s < end; ++s) {
+        if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
+        const int nr = static_cast<int>(lesser(kNr, round_up_16(spans[s].hi - c)));
+        Strided::mul(strip_rows(rows, s), nr, head_dim / 2,
+                     Ops::by_rows(queries + s * kMr * ldq, ldq), panel, scores + s * kMr * kLdS + c,
+                     kLdS, false);
       }
     }
   }
