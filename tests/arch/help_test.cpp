@@ -76,12 +76,12 @@ TEST_CASE(
                                       [&](const Item& item) { return item.names == names; });
       CHECK_MESSAGE(found != items.end(), entry.name << ": no item for" << joined(names));
       if (found == items.end()) continue;
-      const bool off =
-          option.type == cli::OptionType::kFlag && option.preset == std::string_view("false");
-      if (option.preset != nullptr && !off)
+      const std::string preset = option.preset != nullptr ? option.preset : "";
+      const bool off = option.type == cli::OptionType::kFlag && preset == "false";
+      if (!preset.empty() && !off)
         CHECK_MESSAGE(
-            found->text.find(std::string("default ") + option.preset + " ") != std::string::npos,
-            entry.name << ": the item of" << joined(names) << " lacks: default " << option.preset);
+            found->text.find("default " + preset + " ") != std::string::npos,
+            entry.name << ": the item of" << joined(names) << " lacks: default " << preset);
       items.erase(found);
     }
     for (const Item& item : items)

@@ -18,7 +18,7 @@ std::string used(std::map<std::string, std::string> environment) {
 TEST_CASE("isa_forced_is_active") {
   CHECK(used({}) == kernels::isa_name(kernels::available_isas().back()));
   for (const kernels::Isa isa : kernels::available_isas()) {
-    MESSAGE("forced: " << kernels::isa_name(isa));
+    MESSAGE("forced: " << std::string(kernels::isa_name(isa)));
     CHECK(used({{"LOONGFORGE_ISA", kernels::isa_name(isa)}}) == kernels::isa_name(isa));
   }
 }

@@ -180,8 +180,13 @@ TEST_CASE("models that are empty or truncated end in exit code 65 or 66 and leav
   const std::string text = (folder / "text.gguf").string();
   write(text, "<html>404 Not Found</html>");
   check({"convert", {"--input-path", text, "--output-path", out}, 65, "text.gguf"});
+  const std::string no_tensors("\x02\0\0\0\0\0\0\0{}", 10);
+  write(folder / "hollow" / "model.safetensors", no_tensors);
   write(folder / "hollow" / "config.json", "{\"model_type\": \"llama\"");
   check({"convert", {"--input-path", hollow, "--output-path", out}, 65, "config.json"});
+  write(folder / "hollow" / "config.json", "{\"model_type\": \"llama\"}");
+  write(folder / "hollow" / "model.safetensors", no_tensors.substr(0, 9));
+  check({"convert", {"--input-path", hollow, "--output-path", out}, 65, "model.safetensors"});
   CHECK_FALSE(std::filesystem::exists(out));
   CHECK(folder.entries() == 4);
 }
