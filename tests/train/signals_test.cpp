@@ -1,0 +1,27 @@
+#include "train/signals.h"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+using namespace loongforge::train;
+
+TEST_CASE("signals set a flag that the loop reads") {
+  {
+    const SignalGuard guard;
+    CHECK(SignalGuard::requested() == StopRequest::kNone);
+    std::raise(SIGTERM);
+    CHECK(SignalGuard::requested() == StopRequest::kSaveAndRequeue);
+  }
+  {
+    const SignalGuard guard;
+    CHECK(SignalGuard::requested() == StopRequest::kNone);
+    std::raise(SIGUSR1);
+    CHECK(SignalGuard::requested() == StopRequest::kSaveAndRequeue);
+    std::raise(SIGINT);
+    CHECK(SignalGuard::requested() == StopRequest::kSaveAndStop);
+  }
+  struct sigaction after {};
+  sigaction(SIGTERM, nullptr, &after);
+  CHECK((after.sa_handler == SIG_DFL));
+}
