@@ -11,14 +11,16 @@ inline constexpr int kFewRows = 4;
 inline constexpr int64_t kAhead = 2048;  // bytes of weight that are asked for in advance
 
 // sum += row's pair (k, k + 1) * 16 columns of pairs. a: the pair's place in the A panel.
+// A's elements are read where they are used: kept in registers over four groups of columns they
+// would fill all of them.
 LF_INLINE __m512 add_pair(const Bf16* a, int row, __m512i words, __m512 sum) {
-  return DotOp::mul_add(DotOp::broadcast(reinterpret_cast<const int32_t*>(a) + row), words, sum);
+  return DotOp::mul_add_at(reinterpret_cast<const int32_t*>(a) + row, words, sum);
 }
 LF_INLINE __m512 add_pair(const float* a, int row, __m512i words, __m512 sum) {
   __m512i odd, even;
   split(words, &odd, &even);
-  sum = FmaOp::mul_add(FmaOp::broadcast(a + row), _mm512_castsi512_ps(odd), sum);
-  return FmaOp::mul_add(FmaOp::broadcast(a + 6 + row), _mm512_castsi512_ps(even), sum);
+  sum = FmaOp::mul_add_at(a + row, _mm512_castsi512_ps(odd), sum);
+  return FmaOp::mul_add_at(a + 6 + row, _mm512_castsi512_ps(even), sum);
 }
 
 #define LF_FEW_ROWS(X) X(0) X(1) X(2) X(3)
@@ -27,7 +29,7 @@ LF_INLINE __m512 add_pair(const float* a, int row, __m512i words, __m512 sum) {
   __m512 c##i##1 = _mm512_setzero_ps();          \
   __m512 c##i##2 = _mm512_setzero_ps();          \
   __m512 c##i##3 = _mm512_setzero_ps();          \
-  if constexpr (kFromC && i < kRows) {           \
+  if constexpr (i < kRows) {                     \
     c##i##0 = _mm512_loadu_ps(c + i * ldc);      \
     c##i##1 = _mm512_loadu_ps(c + i * ldc + 16); \
     c##i##2 = _mm512_loadu_ps(c + i * ldc + 32); \
@@ -54,7 +56,7 @@ LF_INLINE __m512 add_pair(const float* a, int row, __m512i words, __m512 sum) {
   }
 
 // FP8, columns n0 .. n0 + 63 of W^T, rows k0 .. k0 + k.
-template <class Tile, int kRows, bool kFromC>
+template <class Tile, int kRows>
 [[gnu::noinline]] void few_fp8(const PackedWeight& weight, int64_t n0, int64_t k0, int64_t k,
                                const typename Tile::Operand* a, float* c, int64_t ldc) {
   const uint16_t* images = fp8_images(weight.elem);
@@ -92,7 +94,7 @@ template <class Tile, int kRows, bool kFromC>
   }
 
 // The same for a bf16 weight.
-template <class Tile, int kRows, bool kFromC>
+template <class Tile, int kRows>
 [[gnu::noinline]] void few_bf16(const PackedWeight& weight, int64_t n0, int64_t k0, int64_t k,
                                 const typename Tile::Operand* a, float* c, int64_t ldc) {
   const uint8_t* src = weight.data + (n0 * padded(weight.k) + k0 * 64) * 2;
@@ -108,20 +110,19 @@ template <class Tile, int kRows, bool kFromC>
 #undef LF_FEW_START
 #undef LF_FEW_ROWS
 
+// c[i][0 .. 63] (+)= rows i < rows of a, times columns n0 .. n0 + 63 of W^T. REQUIRES rows <=
+// kFewRows.
 template <class Tile>
 void few_of_weight_t(int rows, const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
                      const typename Tile::Operand* a, float* c, int64_t ldc, bool accumulate) {
   using Fn = void (*)(const PackedWeight&, int64_t, int64_t, int64_t, const typename Tile::Operand*,
                       float*, int64_t);
-  static constexpr Fn kFp8[2][kFewRows] = {{few_fp8<Tile, 1, false>, few_fp8<Tile, 2, false>,
-                                            few_fp8<Tile, 3, false>, few_fp8<Tile, 4, false>},
-                                           {few_fp8<Tile, 1, true>, few_fp8<Tile, 2, true>,
-                                            few_fp8<Tile, 3, true>, few_fp8<Tile, 4, true>}};
-  static constexpr Fn kBf16[2][kFewRows] = {{few_bf16<Tile, 1, false>, few_bf16<Tile, 2, false>,
-                                             few_bf16<Tile, 3, false>, few_bf16<Tile, 4, false>},
-                                            {few_bf16<Tile, 1, true>, few_bf16<Tile, 2, true>,
-                                             few_bf16<Tile, 3, true>, few_bf16<Tile, 4, true>}};
-  (w.elem == Elem::kBf16 ? kBf16 : kFp8)[accumulate][rows - 1](w, n0, k0, k, a, c, ldc);
+  static constexpr Fn kFp8[kFewRows] = {few_fp8<Tile, 1>, few_fp8<Tile, 2>, few_fp8<Tile, 3>,
+                                        few_fp8<Tile, 4>};
+  static constexpr Fn kBf16[kFewRows] = {few_bf16<Tile, 1>, few_bf16<Tile, 2>, few_bf16<Tile, 3>,
+                                         few_bf16<Tile, 4>};
+  for (int i = 0; i < rows && !accumulate; ++i) memset(c + i * ldc, 0, 64 * sizeof(float));
+  (w.elem == Elem::kBf16 ? kBf16 : kFp8)[rows - 1](w, n0, k0, k, a, c, ldc);
 }
 
 }  // namespace

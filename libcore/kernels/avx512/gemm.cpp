@@ -25,12 +25,13 @@ struct IsaAvx512 {
   static constexpr int64_t few_rows = kFewRows;
   template <class Tile>
   static bool fuses(const GemmTerm& term) {
-    return term.b_kind == GemmTerm::B::kWeightT && term.w->elem != Elem::kF32;
+    return Tile::kRounds && term.b_kind == GemmTerm::B::kWeightT && term.w->elem != Elem::kF32;
   }
   template <class Tile>
   static void mul_few(int rows, const GemmTerm& term, int64_t j0, int64_t k0, int64_t k,
                       const typename Tile::Operand* a, float* c, int64_t ldc, bool accumulate) {
-    few_of_weight_t<Tile>(rows, *term.w, j0, k0, k, a, c, ldc, accumulate);
+    if constexpr (Tile::kRounds)
+      few_of_weight_t<Tile>(rows, *term.w, j0, k0, k, a, c, ldc, accumulate);
   }
 
   template <class Tile>

@@ -43,11 +43,15 @@ namespace loongforge::kernels::avx512 {
     _mm512_storeu_ps(c + i * ldc + 48, c##i##3); \
   }
 
-// One step of a tile: 32-bit elements, an fp32 value or a pair of bf16. The sums are written as asm so that each stays in
-// its register: g++ 12 rotates them through the factors' registers otherwise, with moves in between.
+// One step of a tile: 32-bit elements, an fp32 value or a pair of bf16. The sums are written as asm
+// so that each stays in its register: g++ 12 rotates them through the factors' registers otherwise,
+// with moves in between.
 #ifdef LF_EMULATE_AVX512
 #define LF_ACCUMULATE(instruction, intrinsic) sum = intrinsic
+#define LF_ACCUMULATE_AT(instruction) sum = mul_add(broadcast(p), y, sum)
 #else
+#define LF_ACCUMULATE_AT(instruction) \
+  __asm__(instruction " %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(y), "m"(*p))
 #define LF_ACCUMULATE(instruction, intrinsic) \
   __asm__(instruction " %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
 #endif
@@ -60,6 +64,11 @@ struct FmaOp {
     LF_ACCUMULATE("vfmadd231ps", _mm512_fmadd_ps(x, y, sum));
     return sum;
   }
+  // The same with *p broadcast, in one instruction.
+  static LF_INLINE __m512 mul_add_at(const float* p, __m512 y, __m512 sum) {
+    LF_ACCUMULATE_AT("vfmadd231ps");
+    return sum;
+  }
 };
 struct DotOp {
   using Element = int32_t;
@@ -70,8 +79,13 @@ struct DotOp {
     LF_ACCUMULATE("vdpbf16ps", _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y));
     return sum;
   }
+  static LF_INLINE __m512 mul_add_at(const int32_t* p, __m512i y, __m512 sum) {
+    LF_ACCUMULATE_AT("vdpbf16ps");
+    return sum;
+  }
 };
 #undef LF_ACCUMULATE
+#undef LF_ACCUMULATE_AT
 
 // REQUIRES steps > 0: elements of k (fp32, an even number of them) or pairs of k (bf16).
 template <class Op, int kRows, bool kFromC>
