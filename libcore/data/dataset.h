@@ -1,8 +1,10 @@
-// Instruction and text datasets: records become tokenised samples with a mask of what is trained on.
+// Instruction and text datasets: records become tokenised samples with a mask of what is trained
+// on.
 //
-// Formats, told by content: alpaca (JSON array or JSONL: instruction, input, output, system, history), messages JSONL
-// ({"messages": [{"role", "content"}]}), text (JSONL {"text"} or a plain .txt, one paragraph a sample). Faults end in an
-// Error(kBadData) that names file:line (or the record's number in a JSON array).
+// Formats, told by content: alpaca (JSON array or JSONL: instruction, input, output, system,
+// history), messages JSONL ({"messages": [{"role", "content"}]}), text (JSONL {"text"} or a plain
+// .txt, one paragraph a sample). Faults end in an Error(kBadData) that names file:line (or the
+// record's number and line in a JSON array).
 // Thread-safety: immutable once loaded.
 #pragma once
 
@@ -17,10 +19,12 @@
 
 namespace loongforge::data {
 
-struct Sample {
-  std::vector<int32_t> ids;      // HF ids
-  std::vector<uint8_t> trained;  // per token: 1 where this token is one that the model learns to produce
-  int64_t line = 0;              // in the file (JSONL, text), or the record's number from 1 (JSON array)
+struct LF_API Sample {
+  std::vector<int32_t> ids;  // HF ids
+  // Per token: 1 where this token is one that the model learns to produce; 0 for the first, which
+  // has nothing before it.
+  std::vector<uint8_t> trained;
+  int64_t line = 0;  // in the file (JSONL, text), or the record's number from 1 (JSON array)
 
   int64_t trained_count() const;
 };
@@ -28,29 +32,36 @@ struct Sample {
 // How prompts are written when the model has a chat template, or --template names one.
 struct PromptStyle {
   const ChatTemplate* chat = nullptr;  // null: the plain template `name`
-  std::string name = "alpaca";         // "alpaca": "Below is an instruction ..." as Stanford Alpaca
+  // "alpaca": "Below is an instruction ..." as Stanford Alpaca. An unknown name is an Error(kUsage)
+  // that lists the known ones, thrown by Dataset::load and load_prompts.
+  std::string name = "alpaca";
 };
 
 struct DatasetOptions {
-  std::string path_or_name;      // a file, or a name looked up in search_path as NAME, NAME.json, NAME.jsonl, NAME.txt
+  // A file, or a name that find_dataset() knows.
+  std::string path_or_name;
   int64_t cutoff_len = 1024;
-  int64_t max_samples = 0;       // 0: all
+  int64_t max_samples = 0;  // 0: all; else the rest of the file is not looked at
   bool train_on_prompt = false;
   PromptStyle style;
 };
 
 struct DatasetCounts {
   int64_t records = 0;
-  int64_t prompts_cut = 0;       // samples whose prompt lost its beginning to fit cutoff_len
-  int64_t answers_cut = 0;       // samples whose answer alone exceeds cutoff_len: its beginning is cut, its end kept
+  // Samples that were longer than cutoff_len: those that lost the beginning of their prompt only,
+  // and those that lost trained-on tokens (their last cutoff_len tokens are kept).
+  int64_t prompts_cut = 0;
+  int64_t answers_cut = 0;
   int64_t tokens = 0, trained_tokens = 0;
 };
 
 class LF_API Dataset {
  public:
-  // Tokenises everything; a sample with nothing to train on is an Error naming file and line. Loss is on assistant turns
-  // (their text and end token) and, for text, on every token; on everything with train_on_prompt. BOS and EOS by the
-  // tokenizer's rules; plain templates and text end with the eos token.
+  // Tokenises everything; a sample with nothing to train on is an Error naming file and line. Loss
+  // is on assistant turns (their text and end token) and, for text, on every token; on everything
+  // with train_on_prompt. A chat template's text is tokenised as it is, special tokens in it and
+  // none added; plain templates and text begin with BOS by the tokenizer's rules and end with the
+  // eos token.
   static Dataset load(const DatasetOptions& options, const Tokenizer& tokenizer);
 
   const std::vector<Sample>& samples() const { return samples_; }
@@ -65,19 +76,23 @@ class LF_API Dataset {
   uint32_t hash_ = 0;
 };
 
-// A dataset's file: the path itself, or a known name under LOONGFORGE_DATA (else LOONGFORGE_HOME/share/data). An unknown name
-// is an Error(kNoInput) that lists the known ones.
+// A dataset's file: the path itself, or NAME, NAME.json, NAME.jsonl or NAME.txt in the folder
+// LOONGFORGE_DATA (else LOONGFORGE_HOME/share/data). Anything else is an Error(kNoInput) that lists
+// the known names.
 LF_API std::filesystem::path find_dataset(const std::string& path_or_name);
 
-// Text with the trained-on tokens marked, for --preview: one block a sample. colour: ANSI, else [[...]] brackets.
+// Text with the trained-on tokens marked, for --preview: one block a sample, its line and token
+// counts first. colour: ANSI, else [[...]] brackets. Control characters in the text are shown as
+// \xNN.
 LF_API std::string preview(const Sample& sample, const Tokenizer& tokenizer, bool colour);
 
-// Prompts for generation: a file of one prompt a line, or JSONL {"prompt"} / {"messages"}. Each is rendered with the style's
-// generation prompt and tokenised.
+// Prompts for generation: a file of one prompt a line, or JSONL {"prompt"} / {"messages"}. Each is
+// rendered with the style's generation prompt and tokenised.
 struct Prompt {
-  std::string text;              // as the user wrote it
+  std::string text;  // as the user wrote it; of messages the last one
   std::vector<int32_t> ids;
 };
-LF_API std::vector<Prompt> load_prompts(const std::filesystem::path& file, const PromptStyle& style, const Tokenizer& tokenizer);
+LF_API std::vector<Prompt> load_prompts(const std::filesystem::path& file, const PromptStyle& style,
+                                        const Tokenizer& tokenizer);
 
 }  // namespace loongforge::data
