@@ -14,7 +14,9 @@ uint32_t char_before(std::string_view text, size_t at) {
   return support::decode_utf8(text.data() + begin, &length);
 }
 
-bool word_before(std::string_view text, size_t at) { return at > 0 && support::is_word(char_before(text, at)); }
+bool word_before(std::string_view text, size_t at) {
+  return at > 0 && support::is_word(char_before(text, at));
+}
 
 bool word_after(std::string_view text, size_t at) {
   int length;
@@ -31,7 +33,8 @@ size_t space_start(std::string_view text, size_t at) {
 
 size_t space_end(std::string_view text, size_t at) {
   int length;
-  while (at < text.size() && support::is_white_space(support::decode_utf8(text.data() + at, &length)))
+  while (at < text.size() &&
+         support::is_white_space(support::decode_utf8(text.data() + at, &length)))
     at += static_cast<size_t>(length);
   return at;
 }
@@ -116,13 +119,15 @@ int32_t AddedTokens::Trie::match(std::string_view text, size_t start, size_t* en
   return found;
 }
 
-void AddedTokens::split(std::string_view text, bool normalized, bool find_special, std::vector<Part>& parts) const {
+void AddedTokens::split(std::string_view text, bool normalized, bool find_special,
+                        std::vector<Part>& parts) const {
   parts.clear();
   const Trie& trie = tries_[normalized];
   size_t done = 0;
   for (size_t at = 0; !trie.nodes.empty() && at < text.size();) {
     size_t match_end = at + 1;
-    int32_t found = trie.first[static_cast<uint8_t>(text[at])] ? trie.match(text, at, &match_end) : -1;
+    int32_t found =
+        trie.first[static_cast<uint8_t>(text[at])] ? trie.match(text, at, &match_end) : -1;
     if (found < 0) {
       ++at;
       continue;

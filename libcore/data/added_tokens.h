@@ -1,5 +1,5 @@
-// Added tokens: found in the text before anything else sees it, leftmost first and the longest of those.
-// Thread-safety: const access from several threads.
+// Added tokens: found in the text before anything else sees it, leftmost first and the longest of
+// those. Thread-safety: const access from several threads.
 #pragma once
 
 #include <array>
@@ -14,9 +14,11 @@ namespace loongforge::data {
 
 class AddedTokens {
  public:
-  // A later token of the same content replaces the earlier one's flags. False when its id belongs to another content.
+  // A later token of the same content replaces the earlier one's flags. False when its id belongs
+  // to another content.
   bool add(const AddedToken& token);
-  // Call once after the last add(). normalizer (may be null) rewrites the tokens that are sought in normalised text.
+  // Call once after the last add(). normalizer (may be null) rewrites the tokens that are sought in
+  // normalised text.
   void build(const Normalizer* normalizer);
 
   const AddedToken* find(std::string_view content) const;
@@ -28,14 +30,15 @@ class AddedTokens {
     Range range;
     int32_t id = -1;  // -1: plain text
   };
-  // Splits text by the tokens sought in raw text, or by those sought in normalised text. find_special false: special
-  // tokens in the text stay text.
-  void split(std::string_view text, bool normalized, bool find_special, std::vector<Part>& parts) const;
+  // Splits text by the tokens sought in raw text, or by those sought in normalised text.
+  // find_special false: special tokens in the text stay text.
+  void split(std::string_view text, bool normalized, bool find_special,
+             std::vector<Part>& parts) const;
   bool any(bool normalized) const { return !tries_[normalized].nodes.empty(); }
 
  private:
   struct Node {
-    int32_t token = -1;  // index into tokens_
+    int32_t token = -1;                               // index into tokens_
     std::vector<std::pair<uint8_t, uint32_t>> edges;  // sorted by byte
   };
   struct Trie {

@@ -24,7 +24,9 @@ struct Merge {
 // (left id, right id) -> rank and merged id; open addressing.
 class MergeTable {
  public:
-  void reserve(size_t count) { slots_.assign(std::bit_ceil(std::max<size_t>(2 * count, 16)), Slot{}); }
+  void reserve(size_t count) {
+    slots_.assign(std::bit_ceil(std::max<size_t>(2 * count, 16)), Slot{});
+  }
 
   // A later entry for the same pair replaces the earlier one, as in the reference.
   void set(int32_t left, int32_t right, Merge merge) {
@@ -56,7 +58,8 @@ class MergeTable {
   std::vector<Slot> slots_;
 };
 
-// Pieces and their ids: direct-mapped, one cache line an entry, so its size is bounded and nothing is allocated.
+// Pieces and their ids: direct-mapped, one cache line an entry, so its size is bounded and nothing
+// is allocated.
 class PieceCache {
  public:
   static constexpr size_t kMaxBytes = 30, kMaxIds = 6;
@@ -65,7 +68,8 @@ class PieceCache {
 
   bool find(std::string_view piece, uint64_t hash, std::vector<int32_t>& ids) const {
     const Slot& slot = slots_[hash & (slots_.size() - 1)];
-    if (slot.hash != hash || slot.bytes != piece.size() || std::memcmp(slot.key, piece.data(), piece.size()) != 0)
+    if (slot.hash != hash || slot.bytes != piece.size() ||
+        std::memcmp(slot.key, piece.data(), piece.size()) != 0)
       return false;
     ids.insert(ids.end(), slot.ids, slot.ids + slot.count);
     return true;
@@ -94,10 +98,10 @@ class PieceCache {
 
 struct BpeScratch : ModelScratch {
   PieceCache cache;
-  std::vector<int32_t> ids;           // symbols of the piece
-  std::vector<uint32_t> ends;         // where each ends in the piece
-  std::vector<Merge> merges;          // merges[i]: of symbols i and i + 1
-  std::vector<uint32_t> prev, next;   // long pieces only
+  std::vector<int32_t> ids;          // symbols of the piece
+  std::vector<uint32_t> ends;        // where each ends in the piece
+  std::vector<Merge> merges;         // merges[i]: of symbols i and i + 1
+  std::vector<uint32_t> prev, next;  // long pieces only
   std::vector<uint64_t> heap;
 };
 
@@ -108,7 +112,9 @@ class ByteBpe : public TokenModel {
  public:
   ByteBpe(const Json& json, const std::string& where);
 
-  std::unique_ptr<ModelScratch> make_scratch() const override { return std::make_unique<BpeScratch>(); }
+  std::unique_ptr<ModelScratch> make_scratch() const override {
+    return std::make_unique<BpeScratch>();
+  }
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<int32_t>& ids,
               std::vector<Range>* spans) const override;
   int32_t token_to_id(std::string_view token) const override { return vocabulary_.find(token); }
@@ -124,9 +130,9 @@ class ByteBpe : public TokenModel {
   // The first merges: symbols are single bytes, so a table by byte pairs serves.
   Merge byte_pair(uint8_t a, uint8_t b) const { return byte_pairs_[size_t{a} << 8 | b]; }
 
-  Vocabulary vocabulary_;             // as the file spells tokens
-  Vocabulary words_;                  // as bytes; filled when ignore_merges wants whole pieces
-  int32_t byte_ids_[256];             // -1: the vocabulary lacks the byte
+  Vocabulary vocabulary_;  // as the file spells tokens
+  Vocabulary words_;       // as bytes; filled when ignore_merges wants whole pieces
+  int32_t byte_ids_[256];  // -1: the vocabulary lacks the byte
   MergeTable merges_;
   std::vector<Merge> byte_pairs_;
   int32_t unk_ = -1;
@@ -135,20 +141,24 @@ class ByteBpe : public TokenModel {
 
 void require_absent(const Json& json, const char* key, const std::string& where) {
   const Json* value = json.find(key);
-  bool absent = value == nullptr || value->is_null() || (value->is_string() && value->as_string().empty()) ||
-                (value->is_bool() && !value->as_bool()) || (value->is_number() && value->as_double() == 0);
-  if (!absent) throw_bad_data(where, std::string("model BPE: ") + key + " is not supported with ByteLevel");
+  bool absent =
+      value == nullptr || value->is_null() || (value->is_string() && value->as_string().empty()) ||
+      (value->is_bool() && !value->as_bool()) || (value->is_number() && value->as_double() == 0);
+  if (!absent)
+    throw_bad_data(where, std::string("model BPE: ") + key + " is not supported with ByteLevel");
 }
 
 ByteBpe::ByteBpe(const Json& json, const std::string& where) {
-  for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
+  for (const char* key :
+       {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback"})
     require_absent(json, key, where);
   ignore_merges_ = json.get_bool("ignore_merges", false);
   fuse_unk_ = json.get_bool("fuse_unk", false);
   read_vocabulary(json, where);
   if (std::string unk = json.get_string("unk_token", ""); !unk.empty()) {
     unk_ = vocabulary_.find(unk);
-    if (unk_ < 0) throw_bad_data(where, "model BPE: unk_token '" + unk + "' is not in the vocabulary");
+    if (unk_ < 0)
+      throw_bad_data(where, "model BPE: unk_token '" + unk + "' is not in the vocabulary");
   }
   read_merges(json, where);
 }
@@ -163,9 +173,11 @@ void ByteBpe::read_vocabulary(const Json& json, const std::string& where) {
   for (const auto& [token, value] : tokens) {
     int64_t id = value.as_int("vocab['" + token + "']");
     if (id < 0 || id > Vocabulary::kMaxId)
-      throw_bad_data(where, "model BPE: id " + std::to_string(id) + " of token '" + token + "' is out of range");
+      throw_bad_data(where, "model BPE: id " + std::to_string(id) + " of token '" + token +
+                                "' is out of range");
     if (!vocabulary_.add(token, static_cast<int32_t>(id)))
-      throw_bad_data(where, "model BPE: id " + std::to_string(id) + " of token '" + token + "' is taken already");
+      throw_bad_data(where, "model BPE: id " + std::to_string(id) + " of token '" + token +
+                                "' is taken already");
     auto word = alphabet_to_bytes(token);
     if (!word || word->empty()) continue;
     if (word->size() == 1) byte_ids_[static_cast<uint8_t>((*word)[0])] = static_cast<int32_t>(id);
@@ -183,13 +195,14 @@ void ByteBpe::read_merges(const Json& json, const std::string& where) {
       std::string_view text = list[rank].as_string();
       size_t space = text.find(' ');
       if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
-        throw_bad_data(where, "model BPE: merges[" + std::to_string(rank) + "] '" + std::string(text) +
-                                  "' is not two tokens with one space between");
+        throw_bad_data(where, "model BPE: merges[" + std::to_string(rank) + "] '" +
+                                  std::string(text) + "' is not two tokens with one space between");
       left = text.substr(0, space);
       right = text.substr(space + 1);
     } else {
       const Json::Array& pair = list[rank].as_array("merges[" + std::to_string(rank) + "]");
-      if (pair.size() != 2) throw_bad_data(where, "model BPE: merges[" + std::to_string(rank) + "] is no pair");
+      if (pair.size() != 2)
+        throw_bad_data(where, "model BPE: merges[" + std::to_string(rank) + "] is no pair");
       left = pair[0].as_string("merge");
       right = pair[1].as_string("merge");
     }
@@ -199,14 +212,17 @@ void ByteBpe::read_merges(const Json& json, const std::string& where) {
     for (int i = 0; i < 3; ++i)
       if (ids[i] < 0)
         throw_bad_data(where, "model BPE: merges[" + std::to_string(rank) + "] needs token '" +
-                                  (i == 0 ? std::string(left) : i == 1 ? std::string(right) : merged) +
+                                  (i == 0   ? std::string(left)
+                                   : i == 1 ? std::string(right)
+                                            : merged) +
                                   "', which the vocabulary lacks");
     merges_.set(ids[0], ids[1], {static_cast<uint32_t>(rank), ids[2]});
   }
   byte_pairs_.assign(size_t{1} << 16, Merge{});
   for (size_t a = 0; a < 256; ++a)
     for (size_t b = 0; b < 256; ++b)
-      if (byte_ids_[a] >= 0 && byte_ids_[b] >= 0) byte_pairs_[a << 8 | b] = merges_.find(byte_ids_[a], byte_ids_[b]);
+      if (byte_ids_[a] >= 0 && byte_ids_[b] >= 0)
+        byte_pairs_[a << 8 | b] = merges_.find(byte_ids_[a], byte_ids_[b]);
 }
 
 void ByteBpe::start(std::string_view piece, BpeScratch& s) const {
@@ -230,8 +246,9 @@ void ByteBpe::start(std::string_view piece, BpeScratch& s) const {
     s.ends.push_back(static_cast<uint32_t>(i + 1));
   }
   for (size_t i = 0; i + 1 < s.ids.size(); ++i)
-    s.merges.push_back(all_known ? byte_pair(static_cast<uint8_t>(piece[i]), static_cast<uint8_t>(piece[i + 1]))
-                                 : merges_.find(s.ids[i], s.ids[i + 1]));
+    s.merges.push_back(
+        all_known ? byte_pair(static_cast<uint8_t>(piece[i]), static_cast<uint8_t>(piece[i + 1]))
+                  : merges_.find(s.ids[i], s.ids[i + 1]));
 }
 
 void ByteBpe::merge_short(BpeScratch& s) const {
@@ -272,7 +289,8 @@ void ByteBpe::merge_long(BpeScratch& s) const {
   for (uint32_t i = 0; i < count; ++i) {
     s.prev[i] = i == 0 ? kEnd : i - 1;
     s.next[i] = i + 1 == count ? kEnd : i + 1;
-    if (i + 1 < count && s.merges[i].rank != kNoRank) s.heap.push_back(uint64_t{s.merges[i].rank} << 32 | i);
+    if (i + 1 < count && s.merges[i].rank != kNoRank)
+      s.heap.push_back(uint64_t{s.merges[i].rank} << 32 | i);
   }
   s.merges.resize(count);
   auto later = std::greater<uint64_t>();
@@ -331,7 +349,8 @@ void ByteBpe::encode(std::string_view piece, ModelScratch& scratch, std::vector<
   s.ids.size() < kHeapFrom ? merge_short(s) : merge_long(s);
   ids.insert(ids.end(), s.ids.begin(), s.ids.end());
   if (spans != nullptr)
-    for (size_t i = 0; i < s.ids.size(); ++i) spans->push_back({i == 0 ? 0 : s.ends[i - 1], s.ends[i]});
+    for (size_t i = 0; i < s.ids.size(); ++i)
+      spans->push_back({i == 0 ? 0 : s.ends[i - 1], s.ends[i]});
   if (cached) s.cache.put(piece, hash, s.ids.data(), s.ids.size());
 }
 

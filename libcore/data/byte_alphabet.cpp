@@ -12,7 +12,9 @@ struct Tables {
   std::array<int16_t, 0x144> to_byte{};
 };
 
-constexpr bool stands_for_itself(int b) { return (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xFF && b != 0xAD); }
+constexpr bool stands_for_itself(int b) {
+  return (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xFF && b != 0xAD);
+}
 
 constexpr Tables make_tables() {
   Tables t;

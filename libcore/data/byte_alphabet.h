@@ -1,6 +1,6 @@
-// The byte-level alphabet of GPT-2: every byte has a printable character of its own, so that vocabularies are text.
-// Printable Latin-1 bytes stand for themselves, the others for U+0100, U+0101, ... in order.
-// Thread-safety: pure functions.
+// The byte-level alphabet of GPT-2: every byte has a printable character of its own, so that
+// vocabularies are text. Printable Latin-1 bytes stand for themselves, the others for U+0100,
+// U+0101, ... in order. Thread-safety: pure functions.
 #pragma once
 
 #include <cstdint>

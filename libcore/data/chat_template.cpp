@@ -24,22 +24,27 @@ struct Found {
   std::string name, source, where;
 };
 
-// The templates of a folder, the one from chat_template.jinja before those of tokenizer_config.json.
+// The templates of a folder, the one from chat_template.jinja before those of
+// tokenizer_config.json.
 std::vector<Found> folder_templates(const fs::path& folder, const TokenizerConfig& config) {
   std::vector<Found> found;
   fs::path file = folder / "chat_template.jinja";
-  if (fs::exists(file)) found.push_back({"default", read_text(file, kMaxTemplateBytes), file.string()});
+  if (fs::exists(file))
+    found.push_back({"default", read_text(file, kMaxTemplateBytes), file.string()});
   fs::path more = folder / "additional_chat_templates";
   if (fs::is_directory(more))
     for (const auto& entry : fs::directory_iterator(more))
       if (entry.path().extension() == ".jinja")
-        found.push_back({entry.path().stem().string(), read_text(entry.path(), kMaxTemplateBytes), entry.path().string()});
+        found.push_back({entry.path().stem().string(), read_text(entry.path(), kMaxTemplateBytes),
+                         entry.path().string()});
   for (const auto& [name, source] : config.chat_templates)
-    found.push_back({name, source, (folder / "tokenizer_config.json").string() + ": chat_template"});
+    found.push_back(
+        {name, source, (folder / "tokenizer_config.json").string() + ": chat_template"});
   return found;
 }
 
-const Found& choose(const std::vector<Found>& found, std::string_view name, const std::string& path) {
+const Found& choose(const std::vector<Found>& found, std::string_view name,
+                    const std::string& path) {
   std::string_view wanted = name.empty() ? "default" : name;
   std::string names;
   for (const Found& f : found) {
@@ -47,7 +52,8 @@ const Found& choose(const std::vector<Found>& found, std::string_view name, cons
     names += (names.empty() ? "" : ", ") + f.name;
   }
   if (name.empty() && found.size() == 1) return found[0];
-  throw_bad_data(path, "has no chat template named '" + std::string(wanted) + "'", "its templates: " + names);
+  throw_bad_data(path, "has no chat template named '" + std::string(wanted) + "'",
+                 "its templates: " + names);
 }
 
 }  // namespace
@@ -63,10 +69,13 @@ ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
-ChatTemplate ChatTemplate::from_source(std::string_view source, Json special_tokens, std::string_view where) {
-  if (source.size() > kMaxTemplateBytes) throw_bad_data(std::string(where), "a chat template of more than 4 MB is not supported");
+ChatTemplate ChatTemplate::from_source(std::string_view source, Json special_tokens,
+                                       std::string_view where) {
+  if (source.size() > kMaxTemplateBytes)
+    throw_bad_data(std::string(where), "a chat template of more than 4 MB is not supported");
   if (size_t at = support::find_invalid_utf8(source); at != support::kUtf8Valid)
-    throw_bad_data(std::string(where), "the chat template is not valid UTF-8 at byte " + std::to_string(at));
+    throw_bad_data(std::string(where),
+                   "the chat template is not valid UTF-8 at byte " + std::to_string(at));
   auto impl = std::make_unique<Impl>();
   impl->source = source;
   impl->where = where;
@@ -74,7 +83,8 @@ ChatTemplate ChatTemplate::from_source(std::string_view source, Json special_tok
   try {
     impl->tree = jinja::parse_template(source);
   } catch (const jinja::SyntaxFault& f) {
-    throw_bad_data(impl->where + ":" + std::to_string(f.line), "chat template: " + f.message, f.hint);
+    throw_bad_data(impl->where + ":" + std::to_string(f.line), "chat template: " + f.message,
+                   f.hint);
   }
   return ChatTemplate(std::move(impl));
 }
@@ -86,22 +96,27 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::string& path, std::str
     if (!gguf_has_tokenizer(gguf)) return std::nullopt;
     TokenizerConfig config = parse_tokenizer_config(read_gguf_tokenizer_config(gguf), Json(), path);
     if (config.chat_templates.empty()) return std::nullopt;
-    return from_source(config.chat_templates[0].second, config.special_tokens, path + ": tokenizer.chat_template");
+    return from_source(config.chat_templates[0].second, config.special_tokens,
+                       path + ": tokenizer.chat_template");
   }
   if (!fs::exists(file)) throw_no_input(path, "no such file or folder");
   if (!fs::is_directory(file)) file = file.parent_path();
-  TokenizerConfig config = parse_tokenizer_config(read_json_if_present((file / "tokenizer_config.json").string()),
-                                                  read_json_if_present((file / "special_tokens_map.json").string()),
-                                                  (file / "tokenizer_config.json").string());
+  TokenizerConfig config =
+      parse_tokenizer_config(read_json_if_present((file / "tokenizer_config.json").string()),
+                             read_json_if_present((file / "special_tokens_map.json").string()),
+                             (file / "tokenizer_config.json").string());
   std::vector<Found> found = folder_templates(file, config);
   if (found.empty()) return std::nullopt;
   const Found& chosen = choose(found, name, path);
   return from_source(chosen.source, config.special_tokens, chosen.where);
 }
 
-RenderedChat ChatTemplate::render_context(const Json& context, std::optional<std::time_t> now) const {
+RenderedChat ChatTemplate::render_context(const Json& context,
+                                          std::optional<std::time_t> now) const {
   const jinja::Value values = jinja::Value::from_json(context);
-  if (!values.is_dict()) throw_bad_data(impl_->where, "a chat template's context is an object, not " + std::string(context.type_name()));
+  if (!values.is_dict())
+    throw_bad_data(impl_->where, "a chat template's context is an object, not " +
+                                     std::string(context.type_name()));
   jinja::Interpreter interpreter(impl_->tree, values, now);
   try {
     interpreter.run();
@@ -111,7 +126,8 @@ RenderedChat ChatTemplate::render_context(const Json& context, std::optional<std
   return {std::move(interpreter.output()), interpreter.generation_spans()};
 }
 
-RenderedChat ChatTemplate::render_with_spans(const Json& messages, bool add_generation_prompt, const Json& extra) const {
+RenderedChat ChatTemplate::render_with_spans(const Json& messages, bool add_generation_prompt,
+                                             const Json& extra) const {
   Json context = impl_->special_tokens;
   context.set("messages", messages);
   context.set("add_generation_prompt", add_generation_prompt);
@@ -119,11 +135,13 @@ RenderedChat ChatTemplate::render_with_spans(const Json& messages, bool add_gene
   context.set("tools", Json());
   context.set("documents", Json());
   if (!extra.is_null())
-    for (const auto& [name, value] : extra.as_object("the chat template's variables")) context.set(name, value);
+    for (const auto& [name, value] : extra.as_object("the chat template's variables"))
+      context.set(name, value);
   return render_context(context);
 }
 
-std::string ChatTemplate::render(const Json& messages, bool add_generation_prompt, const Json& extra) const {
+std::string ChatTemplate::render(const Json& messages, bool add_generation_prompt,
+                                 const Json& extra) const {
   return render_with_spans(messages, add_generation_prompt, extra).text;
 }
 

@@ -1,5 +1,5 @@
-// A 64-bit hash of short byte strings, for the tokenizer's tables. Not for adversarial inputs: tables that use it bound
-// their probe lengths or hold what one file lists.
+// A 64-bit hash of short byte strings, for the tokenizer's tables. Not for adversarial inputs:
+// tables that use it bound their probe lengths or hold what one file lists.
 #pragma once
 
 #include <cstddef>

@@ -23,8 +23,8 @@ class UnicodeNormalizer : public Normalizer {
       segment.rewrite(std::move(changed), {});
       return;
     }
-    // An ASCII character neither changes nor composes with what precedes it, so the stretches between them are
-    // normalised alone; what changed is mapped as a whole.
+    // An ASCII character neither changes nor composes with what precedes it, so the stretches
+    // between them are normalised alone; what changed is mapped as a whole.
     std::string out;
     std::vector<Range> origins;
     for (size_t begin = 0; begin < text.size();) {
@@ -47,7 +47,8 @@ class UnicodeNormalizer : public Normalizer {
 
 class SequenceNormalizer : public Normalizer {
  public:
-  explicit SequenceNormalizer(std::vector<std::unique_ptr<Normalizer>> parts) : parts_(std::move(parts)) {}
+  explicit SequenceNormalizer(std::vector<std::unique_ptr<Normalizer>> parts)
+      : parts_(std::move(parts)) {}
   void apply(Segment& segment) const override {
     for (const auto& part : parts_) part->apply(segment);
   }

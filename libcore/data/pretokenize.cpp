@@ -121,7 +121,8 @@ class LiteralSplit : public PreTokenizer {
       std::string_view text = segment.text().substr(0, piece.end);
       sink.start_piece();
       size_t done = piece.begin;
-      for (size_t at; (at = text.find(literal_, done)) != std::string_view::npos; done = at + literal_.size()) {
+      for (size_t at; (at = text.find(literal_, done)) != std::string_view::npos;
+           done = at + literal_.size()) {
         sink.add(done, at, invert_);
         sink.add(at, at + literal_.size(), !invert_);
       }
@@ -138,7 +139,8 @@ class LiteralSplit : public PreTokenizer {
 
 class Digits : public PreTokenizer {
  public:
-  explicit Digits(bool individual) : behavior_(individual ? Behavior::kIsolated : Behavior::kContiguous) {}
+  explicit Digits(bool individual)
+      : behavior_(individual ? Behavior::kIsolated : Behavior::kContiguous) {}
 
   void apply(Segment& segment, Regex::Matcher&) const override {
     std::vector<Range> out;
@@ -192,7 +194,8 @@ class PrefixSpace : public PreTokenizer {
 
 class SequencePreTokenizer : public PreTokenizer {
  public:
-  explicit SequencePreTokenizer(std::vector<std::unique_ptr<PreTokenizer>> parts) : parts_(std::move(parts)) {}
+  explicit SequencePreTokenizer(std::vector<std::unique_ptr<PreTokenizer>> parts)
+      : parts_(std::move(parts)) {}
   void apply(Segment& segment, Regex::Matcher& matcher) const override {
     for (const auto& part : parts_) part->apply(segment, matcher);
   }
@@ -202,24 +205,28 @@ class SequencePreTokenizer : public PreTokenizer {
 };
 
 std::unique_ptr<PreTokenizer> make_split(const Json& json, const std::string& where) {
-  Behavior behavior =
-      parse_behavior(json.at("behavior", "pre_tokenizer Split").as_string("Split's behavior"), where);
+  Behavior behavior = parse_behavior(
+      json.at("behavior", "pre_tokenizer Split").as_string("Split's behavior"), where);
   bool invert = json.get_bool("invert", false);
   const Json& pattern = json.at("pattern", "pre_tokenizer Split");
   if (const Json* regex = pattern.find("Regex"))
-    return std::make_unique<RegexSplit>(Regex(regex->as_string("Split's Regex"), where), behavior, invert);
-  const std::string& literal = pattern.at("String", "pre_tokenizer Split's pattern").as_string("Split's String");
+    return std::make_unique<RegexSplit>(Regex(regex->as_string("Split's Regex"), where), behavior,
+                                        invert);
+  const std::string& literal =
+      pattern.at("String", "pre_tokenizer Split's pattern").as_string("Split's String");
   if (literal.empty()) throw_bad_data(where, "pre_tokenizer Split has an empty pattern");
   return std::make_unique<LiteralSplit>(literal, behavior, invert);
 }
 
 // Appends the parts of one entry, sequences flattened.
-void append_parts(const Json& json, const std::string& where, std::vector<std::unique_ptr<PreTokenizer>>& parts,
-                  bool& byte_level) {
+void append_parts(const Json& json, const std::string& where,
+                  std::vector<std::unique_ptr<PreTokenizer>>& parts, bool& byte_level) {
   const std::string& type = json.at("type", "pre_tokenizer").as_string("pre_tokenizer's type");
-  if (byte_level) throw_bad_data(where, "pre_tokenizer " + type + " after ByteLevel is not supported");
+  if (byte_level)
+    throw_bad_data(where, "pre_tokenizer " + type + " after ByteLevel is not supported");
   if (type == "Sequence") {
-    for (const Json& part : json.at("pretokenizers", "pre_tokenizer Sequence").as_array("pretokenizers"))
+    for (const Json& part :
+         json.at("pretokenizers", "pre_tokenizer Sequence").as_array("pretokenizers"))
       append_parts(part, where, parts, byte_level);
   } else if (type == "Split") {
     parts.push_back(make_split(json, where));
@@ -229,7 +236,8 @@ void append_parts(const Json& json, const std::string& where, std::vector<std::u
     byte_level = true;
     if (json.get_bool("add_prefix_space", true)) parts.push_back(std::make_unique<PrefixSpace>());
     if (json.get_bool("use_regex", true))
-      parts.push_back(std::make_unique<RegexSplit>(Regex(kGpt2Pattern, where), Behavior::kIsolated, false));
+      parts.push_back(
+          std::make_unique<RegexSplit>(Regex(kGpt2Pattern, where), Behavior::kIsolated, false));
   } else {
     throw_unsupported_part(where, "pre_tokenizer", type, kKnown);
   }

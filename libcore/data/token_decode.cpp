@@ -28,7 +28,8 @@ class SpaceJoin : public Decoder {
 
 class SequenceDecoder : public Decoder {
  public:
-  explicit SequenceDecoder(std::vector<std::unique_ptr<Decoder>> parts) : parts_(std::move(parts)) {}
+  explicit SequenceDecoder(std::vector<std::unique_ptr<Decoder>> parts)
+      : parts_(std::move(parts)) {}
   void apply(std::vector<std::string>& tokens) const override {
     for (const auto& part : parts_) part->apply(tokens);
   }

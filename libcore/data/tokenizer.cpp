@@ -68,14 +68,16 @@ struct Tokenizer::Impl {
 
   void encode(std::string_view text, bool add_special, std::vector<int32_t>& ids,
               std::vector<std::pair<size_t, size_t>>* offsets) const;
-  void encode_plain(Scratch& s, std::vector<int32_t>& ids, std::vector<std::pair<size_t, size_t>>* offsets) const;
+  void encode_plain(Scratch& s, std::vector<int32_t>& ids,
+                    std::vector<std::pair<size_t, size_t>>* offsets) const;
   void encode_part(const Segment& whole, Range range, Scratch& s, std::vector<int32_t>& ids,
                    std::vector<std::pair<size_t, size_t>>* offsets) const;
   void read_specials(const TokenizerConfig& config, const Json& generation);
 };
 
 // The pre-tokenizer and the model over one stretch without added tokens.
-void Tokenizer::Impl::encode_part(const Segment& whole, Range range, Scratch& s, std::vector<int32_t>& ids,
+void Tokenizer::Impl::encode_part(const Segment& whole, Range range, Scratch& s,
+                                  std::vector<int32_t>& ids,
                                   std::vector<std::pair<size_t, size_t>>* offsets) const {
   s.part.reset_from(whole, range);
   if (parts.pre_tokenizer != nullptr) parts.pre_tokenizer->apply(s.part, s.matcher);
@@ -99,7 +101,8 @@ void Tokenizer::Impl::encode_part(const Segment& whole, Range range, Scratch& s,
 void Tokenizer::Impl::encode_plain(Scratch& s, std::vector<int32_t>& ids,
                                    std::vector<std::pair<size_t, size_t>>* offsets) const {
   if (parts.normalizer != nullptr) parts.normalizer->apply(s.segment);
-  if (!parts.added.any(true)) return encode_part(s.segment, {0, s.segment.text().size()}, s, ids, offsets);
+  if (!parts.added.any(true))
+    return encode_part(s.segment, {0, s.segment.text().size()}, s, ids, offsets);
   parts.added.split(s.segment.text(), true, find_special, s.inner_parts);
   for (const auto& part : s.inner_parts) {
     if (part.id < 0) {
@@ -116,7 +119,8 @@ void Tokenizer::Impl::encode_plain(Scratch& s, std::vector<int32_t>& ids,
 
 void Tokenizer::Impl::encode(std::string_view text, bool add_special, std::vector<int32_t>& ids,
                              std::vector<std::pair<size_t, size_t>>* offsets) const {
-  if (text.size() > kMaxText) throw_bad_data({}, "a text of more than 2 GiB cannot be tokenized in one piece");
+  if (text.size() > kMaxText)
+    throw_bad_data({}, "a text of more than 2 GiB cannot be tokenized in one piece");
   if (size_t at = support::find_invalid_utf8(text); at != support::kUtf8Valid)
     throw_bad_data({}, "the text is not valid UTF-8 at byte " + std::to_string(at));
   auto scratch = take_scratch();
@@ -133,8 +137,8 @@ void Tokenizer::Impl::encode(std::string_view text, bool add_special, std::vecto
       if (offsets != nullptr) offsets->emplace_back(part.range.begin, part.range.end);
       continue;
     }
-    s.segment.reset(text.substr(part.range.begin, part.range.end - part.range.begin), part.range.begin,
-                    offsets != nullptr);
+    s.segment.reset(text.substr(part.range.begin, part.range.end - part.range.begin),
+                    part.range.begin, offsets != nullptr);
     encode_plain(s, ids, offsets);
   }
   if (add_special) add_fixed(parts.post.suffix, text.size());
@@ -157,8 +161,10 @@ void Tokenizer::Impl::read_specials(const TokenizerConfig& config, const Json& g
   for (const Json& item : list) {
     int64_t id = item.as_int("generation_config.json's eos_token_id");
     if (id < 0 || id > INT32_MAX / kIdScale)
-      throw_bad_data(where, "generation_config.json's eos_token_id " + std::to_string(id) + " is out of range");
-    if (std::find(eos_ids.begin(), eos_ids.end(), id) == eos_ids.end()) eos_ids.push_back(static_cast<int32_t>(id));
+      throw_bad_data(where, "generation_config.json's eos_token_id " + std::to_string(id) +
+                                " is out of range");
+    if (std::find(eos_ids.begin(), eos_ids.end(), id) == eos_ids.end())
+      eos_ids.push_back(static_cast<int32_t>(id));
   }
 }
 
@@ -173,8 +179,8 @@ Tokenizer Tokenizer::from_json(const Json& tokenizer, const Json& config, const 
   return from_parts(tokenizer, parsed, generation, where);
 }
 
-Tokenizer Tokenizer::from_parts(const Json& tokenizer, const TokenizerConfig& config, const Json& generation,
-                                const std::string& where) {
+Tokenizer Tokenizer::from_parts(const Json& tokenizer, const TokenizerConfig& config,
+                                const Json& generation, const std::string& where) {
   auto impl = std::make_unique<Impl>();
   impl->where = where;
   impl->parts = build_tokenizer(tokenizer, config, where);
@@ -192,7 +198,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special) 
   return ids;
 }
 
-void Tokenizer::encode_append(std::string_view text, bool add_special, std::vector<int32_t>& ids) const {
+void Tokenizer::encode_append(std::string_view text, bool add_special,
+                              std::vector<int32_t>& ids) const {
   impl_->encode(text, add_special, ids, nullptr);
 }
 
@@ -225,13 +232,16 @@ std::string Tokenizer::decode_ir(std::span<const int32_t> even_ids, bool skip_sp
   std::vector<int32_t> ids;
   ids.reserve(even_ids.size());
   for (int32_t id : even_ids) {
-    if (id % kIdScale != 0) throw_bad_data(impl_->where, "LoongIR token id " + std::to_string(id) + " is odd");
+    if (id % kIdScale != 0)
+      throw_bad_data(impl_->where, "LoongIR token id " + std::to_string(id) + " is odd");
     ids.push_back(id / kIdScale);
   }
   return decode(ids, skip_special);
 }
 
-std::optional<int32_t> Tokenizer::token_to_id(std::string_view token) const { return impl_->find(token); }
+std::optional<int32_t> Tokenizer::token_to_id(std::string_view token) const {
+  return impl_->find(token);
+}
 std::string_view Tokenizer::id_to_token(int32_t id) const { return impl_->token(id); }
 bool Tokenizer::is_special(int32_t id) const {
   const AddedToken* added = impl_->parts.added.find(id);
@@ -247,11 +257,12 @@ std::vector<int32_t> Tokenizer::prefix_ids() const { return impl_->parts.post.pr
 std::vector<int32_t> Tokenizer::suffix_ids() const { return impl_->parts.post.suffix; }
 const Json& Tokenizer::special_tokens() const { return impl_->special_tokens; }
 
-// The decoders of this family work token by token or at the text's edges, so what an id adds shows as the difference of two
-// decodes over a short window that starts where text was last given out.
+// The decoders of this family work token by token or at the text's edges, so what an id adds shows
+// as the difference of two decodes over a short window that starts where text was last given out.
 std::string StreamDecoder::put(int32_t id) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  constexpr size_t kMaxHeldBack = 16;  // bytes that never become a character must not grow the window for ever
+  constexpr size_t kMaxHeldBack =
+      16;  // bytes that never become a character must not grow the window for ever
   window_.push_back(id);
   std::string before = tokenizer_->decode(std::span(window_).first(shown_ids_), skip_special_);
   std::string after = tokenizer_->decode(window_, skip_special_);

@@ -56,8 +56,9 @@ void read_templates(const Json& value, TokenizerConfig& out) {
     return;
   }
   for (const Json& entry : value.as_array("chat_template"))
-    out.chat_templates.emplace_back(entry.at("name", "chat_template's entry").as_string("chat_template's name"),
-                                    entry.at("template", "chat_template's entry").as_string("chat_template's template"));
+    out.chat_templates.emplace_back(
+        entry.at("name", "chat_template's entry").as_string("chat_template's name"),
+        entry.at("template", "chat_template's entry").as_string("chat_template's template"));
 }
 
 std::optional<bool> get_flag(const Json& config, const char* key) {
@@ -97,7 +98,8 @@ AddedToken parse_added_token(const Json& json, const std::string& what) {
   return token;
 }
 
-TokenizerConfig parse_tokenizer_config(const Json& config, const Json& map, const std::string& where) {
+TokenizerConfig parse_tokenizer_config(const Json& config, const Json& map,
+                                       const std::string& where) {
   TokenizerConfig out;
   try {
     if (!config.is_null()) {
@@ -108,7 +110,8 @@ TokenizerConfig parse_tokenizer_config(const Json& config, const Json& map, cons
       out.split_special_tokens = config.get_bool("split_special_tokens", false);
       if (const Json* value = config.find("chat_template"); value != nullptr && !value->is_null())
         read_templates(*value, out);
-      if (const Json* list = config.find("added_tokens_decoder"); list != nullptr && !list->is_null())
+      if (const Json* list = config.find("added_tokens_decoder");
+          list != nullptr && !list->is_null())
         read_added(*list, out);
     }
     if (!map.is_null()) read_names(map, out);

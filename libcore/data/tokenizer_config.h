@@ -13,12 +13,13 @@
 namespace loongforge::data {
 
 struct TokenizerConfig {
-  // bos_token, eos_token, unk_token, sep_token, pad_token, cls_token, mask_token: those the files name; and
-  // additional_special_tokens as a list. This is what chat templates see.
+  // bos_token, eos_token, unk_token, sep_token, pad_token, cls_token, mask_token: those the files
+  // name; and additional_special_tokens as a list. This is what chat templates see.
   support::Json special_tokens = support::Json::object();
-  // Every token named as special, with flags where the file gives them. Ids are -1 where it gives none.
+  // Every token named as special, with flags where the file gives them. Ids are -1 where it gives
+  // none.
   std::vector<AddedToken> named;
-  std::vector<AddedToken> added_tokens;              // added_tokens_decoder
+  std::vector<AddedToken> added_tokens;  // added_tokens_decoder
   std::optional<bool> add_bos_token, add_eos_token;
   bool split_special_tokens = false;
   // Chat templates by name; the only or unnamed one is "default".
@@ -27,7 +28,8 @@ struct TokenizerConfig {
   std::string token(const char* key) const { return special_tokens.get_string(key, ""); }
 };
 
-// config: tokenizer_config.json or null; map: special_tokens_map.json or null. where: the file, for errors.
+// config: tokenizer_config.json or null; map: special_tokens_map.json or null. where: the file, for
+// errors.
 TokenizerConfig parse_tokenizer_config(const support::Json& config, const support::Json& map,
                                        const std::string& where);
 // An entry of "added_tokens" or "added_tokens_decoder"; id -1 unless the entry has one.

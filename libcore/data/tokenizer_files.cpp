@@ -14,11 +14,19 @@ namespace fs = std::filesystem;
 using support::Json;
 
 // Everything in a folder that belongs to a tokenizer; chat templates included.
-constexpr const char* kFileNames[] = {"tokenizer.json",   "tokenizer_config.json", "special_tokens_map.json",
-                                      "added_tokens.json", "vocab.json",           "merges.txt",
-                                      "vocab.txt",         "tokenizer.model",      "chat_template.jinja"};
+constexpr const char* kFileNames[] = {"tokenizer.json",
+                                      "tokenizer_config.json",
+                                      "special_tokens_map.json",
+                                      "added_tokens.json",
+                                      "vocab.json",
+                                      "merges.txt",
+                                      "vocab.txt",
+                                      "tokenizer.model",
+                                      "chat_template.jinja"};
 
-bool is_gguf(const fs::path& path) { return path.extension() == ".gguf" && fs::is_regular_file(path); }
+bool is_gguf(const fs::path& path) {
+  return path.extension() == ".gguf" && fs::is_regular_file(path);
+}
 
 Json::Object added_tokens_json(const Json& json) {
   return json.is_null() ? Json::Object{} : json.as_object("added_tokens.json");
@@ -49,16 +57,19 @@ Tokenizer Tokenizer::load(const std::string& path) {
   if (fs::is_directory(file)) file /= "tokenizer.json";
   if (!fs::exists(file)) {
     bool other = fs::exists(file.parent_path() / "tokenizer.model");
-    throw_no_input(path, other ? "has tokenizer.model (SentencePiece) only, which is not supported"
-                               : "has no tokenizer.json",
+    throw_no_input(path,
+                   other ? "has tokenizer.model (SentencePiece) only, which is not supported"
+                         : "has no tokenizer.json",
                    "give a folder with tokenizer.json or a GGUF file with --tokenizer_path");
   }
   if (file.extension() != ".json")
-    throw_bad_data(path, "is no tokenizer", "give a folder with tokenizer.json, a tokenizer.json or a GGUF file");
+    throw_bad_data(path, "is no tokenizer",
+                   "give a folder with tokenizer.json, a tokenizer.json or a GGUF file");
   fs::path folder = file.parent_path();
-  TokenizerConfig config = parse_tokenizer_config(read_json_if_present((folder / "tokenizer_config.json").string()),
-                                                  read_json_if_present((folder / "special_tokens_map.json").string()),
-                                                  (folder / "tokenizer_config.json").string());
+  TokenizerConfig config =
+      parse_tokenizer_config(read_json_if_present((folder / "tokenizer_config.json").string()),
+                             read_json_if_present((folder / "special_tokens_map.json").string()),
+                             (folder / "tokenizer_config.json").string());
   add_older_tokens(folder / "added_tokens.json", config);
   Json generation = read_json_if_present((folder / "generation_config.json").string());
   return from_parts(support::read_json(file.string()), config, generation, file.string());
@@ -89,7 +100,8 @@ std::vector<TokenizerFile> tokenizer_files(const std::string& path) {
   if (!fs::is_directory(more)) return files;
   for (const auto& entry : fs::directory_iterator(more))
     if (entry.path().extension() == ".jinja")
-      files.push_back({"additional_chat_templates/" + entry.path().filename().string(), read_text(entry.path())});
+      files.push_back({"additional_chat_templates/" + entry.path().filename().string(),
+                       read_text(entry.path())});
   return files;
 }
 

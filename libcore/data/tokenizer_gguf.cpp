@@ -24,15 +24,18 @@ struct PreName {
   const char* name;
   Split split;
 };
-// tokenizer.ggml.pre names the model whose pre-tokenizer was recognised when the file was made. smollm: the reference ids are
-// those of transformers reading the GGUF file, which splits by GPT-2's pattern alone.
+// tokenizer.ggml.pre names the model whose pre-tokenizer was recognised when the file was made.
+// smollm: the reference ids are those of transformers reading the GGUF file, which splits by
+// GPT-2's pattern alone.
 constexpr PreName kPreNames[] = {
-    {"gpt-2", Split::kGpt2},          {"phi-2", Split::kGpt2},           {"mpt", Split::kGpt2},
-    {"olmo", Split::kGpt2},           {"dbrx", Split::kLlama3},          {"smaug-bpe", Split::kLlama3},
-    {"llama3", Split::kLlama3},       {"llama-v3", Split::kLlama3},      {"llama-bpe", Split::kLlama3},
-    {"falcon3", Split::kLlama3},      {"qwen2", Split::kQwen2},          {"deepseek-r1-qwen", Split::kQwen2},
-    {"smollm", Split::kGpt2},         {"starcoder", Split::kDigitsGpt2}, {"refact", Split::kDigitsGpt2},
-    {"command-r", Split::kDigitsGpt2}};
+    {"gpt-2", Split::kGpt2},        {"phi-2", Split::kGpt2},
+    {"mpt", Split::kGpt2},          {"olmo", Split::kGpt2},
+    {"dbrx", Split::kLlama3},       {"smaug-bpe", Split::kLlama3},
+    {"llama3", Split::kLlama3},     {"llama-v3", Split::kLlama3},
+    {"llama-bpe", Split::kLlama3},  {"falcon3", Split::kLlama3},
+    {"qwen2", Split::kQwen2},       {"deepseek-r1-qwen", Split::kQwen2},
+    {"smollm", Split::kGpt2},       {"starcoder", Split::kDigitsGpt2},
+    {"refact", Split::kDigitsGpt2}, {"command-r", Split::kDigitsGpt2}};
 
 constexpr const char* kLlama3Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -44,9 +47,11 @@ const PreName& find_pre(const GgufFile& file) {
   for (const PreName& known : kPreNames)
     if (name == known.name) return known;
   std::string names;
-  for (const PreName& known : kPreNames) names += std::string(names.empty() ? "" : ", ") + known.name;
-  throw_bad_data(file.path().string(), "tokenizer.ggml.pre '" + name + "' is not supported",
-                 "known: " + names + "; or give the model's Hugging Face files with --tokenizer_path");
+  for (const PreName& known : kPreNames)
+    names += std::string(names.empty() ? "" : ", ") + known.name;
+  throw_bad_data(
+      file.path().string(), "tokenizer.ggml.pre '" + name + "' is not supported",
+      "known: " + names + "; or give the model's Hugging Face files with --tokenizer_path");
 }
 
 bool is_llama3(const PreName& pre) {
@@ -63,7 +68,10 @@ Json object(std::initializer_list<std::pair<const char*, Json>> members) {
 Json array(std::initializer_list<Json> items) { return Json(Json::Array(items)); }
 
 Json byte_level(bool use_regex) {
-  return object({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", use_regex}});
+  return object({{"type", "ByteLevel"},
+                 {"add_prefix_space", false},
+                 {"trim_offsets", true},
+                 {"use_regex", use_regex}});
 }
 
 Json split_by(const char* pattern) {
@@ -75,7 +83,8 @@ Json split_by(const char* pattern) {
 
 Json pre_tokenizer(Split split) {
   auto sequence = [](Json first, Json second) {
-    return object({{"type", "Sequence"}, {"pretokenizers", array({std::move(first), std::move(second)})}});
+    return object(
+        {{"type", "Sequence"}, {"pretokenizers", array({std::move(first), std::move(second)})}});
   };
   switch (split) {
     case Split::kGpt2:
@@ -92,18 +101,21 @@ Json pre_tokenizer(Split split) {
 
 const std::vector<std::string>& require_tokens(const GgufFile& file) {
   const auto* tokens = file.get_strings(kTokens);
-  if (tokens == nullptr || tokens->empty()) throw_bad_data(file.path().string(), std::string(kTokens) + " is missing");
+  if (tokens == nullptr || tokens->empty())
+    throw_bad_data(file.path().string(), std::string(kTokens) + " is missing");
   if (tokens->size() > static_cast<size_t>(Vocabulary::kMaxId))
     throw_bad_data(file.path().string(), std::string(kTokens) + " has too many entries");
   return *tokens;
 }
 
 // The token an id key names; empty when the key is absent.
-std::string named_token(const GgufFile& file, const std::vector<std::string>& tokens, const char* key) {
+std::string named_token(const GgufFile& file, const std::vector<std::string>& tokens,
+                        const char* key) {
   auto id = file.get_int(key);
   if (!id.has_value() || *id < 0 || *id == int64_t{UINT32_MAX}) return {};
   if (*id >= static_cast<int64_t>(tokens.size()))
-    throw_bad_data(file.path().string(), std::string(key) + " " + std::to_string(*id) + " is beyond the vocabulary of " +
+    throw_bad_data(file.path().string(), std::string(key) + " " + std::to_string(*id) +
+                                             " is beyond the vocabulary of " +
                                              std::to_string(tokens.size()));
   return tokens[static_cast<size_t>(*id)];
 }
@@ -112,8 +124,9 @@ std::vector<int64_t> token_types(const GgufFile& file, size_t count) {
   const auto* types = file.get_ints("tokenizer.ggml.token_type");
   if (types == nullptr) return std::vector<int64_t>(count, 1);
   if (types->size() != count)
-    throw_bad_data(file.path().string(), "tokenizer.ggml.token_type has " + std::to_string(types->size()) +
-                                             " entries, tokenizer.ggml.tokens has " + std::to_string(count));
+    throw_bad_data(file.path().string(),
+                   "tokenizer.ggml.token_type has " + std::to_string(types->size()) +
+                       " entries, tokenizer.ggml.tokens has " + std::to_string(count));
   return *types;
 }
 
@@ -137,9 +150,11 @@ Json special_item(const std::string& token) {
 }
 
 Json post_processor(const GgufFile& file, const std::vector<std::string>& tokens) {
-  std::string bos = adds_bos(file) ? named_token(file, tokens, "tokenizer.ggml.bos_token_id") : std::string();
+  std::string bos =
+      adds_bos(file) ? named_token(file, tokens, "tokenizer.ggml.bos_token_id") : std::string();
   bool add_eos = file.get_bool("tokenizer.ggml.add_eos_token").value_or(false);
-  std::string eos = add_eos ? named_token(file, tokens, "tokenizer.ggml.eos_token_id") : std::string();
+  std::string eos =
+      add_eos ? named_token(file, tokens, "tokenizer.ggml.eos_token_id") : std::string();
   if (bos.empty() && eos.empty()) return byte_level(true);
   Json single = Json::array(), pair = Json::array(), specials = Json::object();
   for (const char* sequence : {"A", "B"}) {
@@ -156,16 +171,22 @@ Json post_processor(const GgufFile& file, const std::vector<std::string>& tokens
   for (const std::string& token : {bos, eos}) {
     if (token.empty()) continue;
     int64_t id = std::find(tokens.begin(), tokens.end(), token) - tokens.begin();
-    specials.set(token, object({{"id", token}, {"ids", array({Json(id)})}, {"tokens", array({Json(token)})}}));
+    specials.set(
+        token,
+        object({{"id", token}, {"ids", array({Json(id)})}, {"tokens", array({Json(token)})}}));
   }
-  return object({{"type", "TemplateProcessing"}, {"single", single}, {"pair", pair}, {"special_tokens", specials}});
+  return object({{"type", "TemplateProcessing"},
+                 {"single", single},
+                 {"pair", pair},
+                 {"special_tokens", specials}});
 }
 
 void require_byte_level(const GgufFile& file) {
   const std::string& model = file.require_string("tokenizer.ggml.model");
   if (model != "gpt2")
     throw_bad_data(file.path().string(), "tokenizer.ggml.model '" + model + "' is not supported",
-                   "supported: gpt2 (byte-level BPE); or give the model's Hugging Face files with --tokenizer_path");
+                   "supported: gpt2 (byte-level BPE); or give the model's Hugging Face files with "
+                   "--tokenizer_path");
 }
 
 Json read_tokenizer(const GgufFile& file) {
@@ -207,7 +228,9 @@ Json read_tokenizer(const GgufFile& file) {
 
 }  // namespace
 
-bool gguf_has_tokenizer(const GgufFile& file) { return file.find_meta("tokenizer.ggml.model") != nullptr; }
+bool gguf_has_tokenizer(const GgufFile& file) {
+  return file.find_meta("tokenizer.ggml.model") != nullptr;
+}
 
 Json read_gguf_tokenizer_config(const GgufFile& file) {
   require_byte_level(file);
@@ -216,20 +239,23 @@ Json read_gguf_tokenizer_config(const GgufFile& file) {
   config.set("add_bos_token", adds_bos(file));
   config.set("add_eos_token", file.get_bool("tokenizer.ggml.add_eos_token").value_or(false));
   config.set("add_prefix_space", false);
-  constexpr std::pair<const char*, const char*> kNames[] = {{"bos_token", "tokenizer.ggml.bos_token_id"},
-                                                            {"eos_token", "tokenizer.ggml.eos_token_id"},
-                                                            {"pad_token", "tokenizer.ggml.padding_token_id"},
-                                                            {"unk_token", "tokenizer.ggml.unknown_token_id"},
-                                                            {"sep_token", "tokenizer.ggml.seperator_token_id"},
-                                                            {"cls_token", "tokenizer.ggml.cls_token_id"},
-                                                            {"mask_token", "tokenizer.ggml.mask_token_id"}};
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"bos_token", "tokenizer.ggml.bos_token_id"},
+      {"eos_token", "tokenizer.ggml.eos_token_id"},
+      {"pad_token", "tokenizer.ggml.padding_token_id"},
+      {"unk_token", "tokenizer.ggml.unknown_token_id"},
+      {"sep_token", "tokenizer.ggml.seperator_token_id"},
+      {"cls_token", "tokenizer.ggml.cls_token_id"},
+      {"mask_token", "tokenizer.ggml.mask_token_id"}};
   for (const auto& [name, key] : kNames)
     if (std::string token = named_token(file, tokens, key); !token.empty()) config.set(name, token);
-  if (const std::string* source = file.get_string("tokenizer.chat_template")) config.set("chat_template", *source);
+  if (const std::string* source = file.get_string("tokenizer.chat_template"))
+    config.set("chat_template", *source);
   config.set("clean_up_tokenization_spaces", false);
   const std::string* architecture = file.get_string("general.architecture");
   if (architecture != nullptr)
-    if (auto length = file.get_int(*architecture + ".context_length")) config.set("model_max_length", *length);
+    if (auto length = file.get_int(*architecture + ".context_length"))
+      config.set("model_max_length", *length);
   // The class that takes tokenizer.json as it stands.
   config.set("tokenizer_class", "PreTrainedTokenizerFast");
   return config;
@@ -240,7 +266,8 @@ GgufTokenizer read_gguf_tokenizer(const GgufFile& file) {
   made.config = read_gguf_tokenizer_config(file);
   made.tokenizer = read_tokenizer(file);
   Json stops = Json::array();
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                          "tokenizer.ggml.eom_token_id"})
     if (auto id = file.get_int(key); id.has_value() && *id >= 0) stops.push_back(*id);
   made.generation = object({{"eos_token_id", std::move(stops)}});
   return made;

@@ -1,5 +1,6 @@
-// The tokenizer inside a GGUF file, as the Hugging Face files it stands for. Loading and exporting both go through these
-// documents, so an exported tokenizer gives the ids that the loaded one gave. Thread-safety: pure functions.
+// The tokenizer inside a GGUF file, as the Hugging Face files it stands for. Loading and exporting
+// both go through these documents, so an exported tokenizer gives the ids that the loaded one gave.
+// Thread-safety: pure functions.
 #pragma once
 
 #include <string>

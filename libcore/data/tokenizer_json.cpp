@@ -14,13 +14,15 @@ using support::Json;
 void settle_id(AddedToken& token, const TokenizerParts& parts, const std::string& where) {
   int32_t known = parts.model->token_to_id(token.content);
   if (const AddedToken* added = parts.added.find(token.content)) known = added->id;
-  if (token.id < 0) token.id = known >= 0 ? known : std::max(parts.model->end_id(), parts.added.end_id());
+  if (token.id < 0)
+    token.id = known >= 0 ? known : std::max(parts.model->end_id(), parts.added.end_id());
   if (known >= 0 && token.id != known)
     throw_bad_data(where, "added token '" + token.content + "' has id " + std::to_string(token.id) +
                               " here and id " + std::to_string(known) + " elsewhere");
   std::string_view other = parts.model->id_to_token(token.id);
   if (!other.empty() && other != token.content)
-    throw_bad_data(where, "added token '" + token.content + "' has the id of token '" + std::string(other) + "'");
+    throw_bad_data(where, "added token '" + token.content + "' has the id of token '" +
+                              std::string(other) + "'");
 }
 
 void add_token(AddedToken token, TokenizerParts& parts, const std::string& where) {
@@ -30,7 +32,8 @@ void add_token(AddedToken token, TokenizerParts& parts, const std::string& where
                               ", which belongs to another token");
 }
 
-void add_tokens(const Json& tokenizer, const TokenizerConfig& config, TokenizerParts& parts, const std::string& where) {
+void add_tokens(const Json& tokenizer, const TokenizerConfig& config, TokenizerParts& parts,
+                const std::string& where) {
   if (const Json* list = tokenizer.find("added_tokens"); list != nullptr && !list->is_null())
     for (const Json& item : list->as_array("added_tokens"))
       add_token(parse_added_token(item, "added_tokens's entry"), parts, where);
@@ -46,8 +49,8 @@ void add_tokens(const Json& tokenizer, const TokenizerConfig& config, TokenizerP
 }
 
 // add_bos_token and add_eos_token of the configuration count over the post-processor.
-void apply_flag(const std::optional<bool>& flag, const std::string& token, const TokenizerParts& parts,
-                std::vector<int32_t>& ids) {
+void apply_flag(const std::optional<bool>& flag, const std::string& token,
+                const TokenizerParts& parts, std::vector<int32_t>& ids) {
   if (!flag.has_value()) return;
   const AddedToken* added = token.empty() ? nullptr : parts.added.find(token);
   ids.clear();
@@ -56,7 +59,8 @@ void apply_flag(const std::optional<bool>& flag, const std::string& token, const
 
 }  // namespace
 
-TokenizerParts build_tokenizer(const Json& tokenizer, const TokenizerConfig& config, const std::string& where) {
+TokenizerParts build_tokenizer(const Json& tokenizer, const TokenizerConfig& config,
+                               const std::string& where) {
   try {
     tokenizer.as_object("tokenizer.json");
     TokenizerParts parts;

@@ -13,15 +13,16 @@ namespace loongforge::data {
 
 struct TokenizerParts {
   AddedTokens added;
-  std::unique_ptr<Normalizer> normalizer;        // may be null
-  std::unique_ptr<PreTokenizer> pre_tokenizer;   // may be null
+  std::unique_ptr<Normalizer> normalizer;       // may be null
+  std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be null
   std::unique_ptr<TokenModel> model;
   std::unique_ptr<Decoder> decoder;
   PostProcessor post;
 };
 
 // Throws Error(kBadData) whose where is the file and whose message names the part.
-TokenizerParts build_tokenizer(const support::Json& tokenizer, const TokenizerConfig& config, const std::string& where);
+TokenizerParts build_tokenizer(const support::Json& tokenizer, const TokenizerConfig& config,
+                               const std::string& where);
 
 // The single-text half of a post-processor (null: none).
 PostProcessor make_post_processor(const support::Json* json, const std::string& where);

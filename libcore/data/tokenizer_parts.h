@@ -1,8 +1,11 @@
-// The parts a tokenizer is put together from, as tokenizer.json names them, and what they hand to each other:
-//   text -> added tokens split off -> normalizer -> pre-tokenizer -> model -> post-processor;  ids -> decoder -> text.
-// A new kind of part is a class of one of these interfaces in its own file and one line where its file is parsed
-// (make_normalizer, make_pre_tokenizer, make_model, make_decoder).
-// Thread-safety: parts are immutable; what changes during an encode lives in Segment and ModelScratch, one set per thread.
+// The parts a tokenizer is put together from, as tokenizer.json names them, and what they hand to
+// each other:
+//   text -> added tokens split off -> normalizer -> pre-tokenizer -> model -> post-processor;  ids
+//   -> decoder -> text.
+// A new kind of part is a class of one of these interfaces in its own file and one line where its
+// file is parsed (make_normalizer, make_pre_tokenizer, make_model, make_decoder). Thread-safety:
+// parts are immutable; what changes during an encode lives in Segment and ModelScratch, one set per
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +25,8 @@ struct Range {
   size_t begin = 0, end = 0;
 };
 
-// A stretch of text between added tokens on its way to the model: its text (as it came, or rewritten), cut into pieces.
+// A stretch of text between added tokens on its way to the model: its text (as it came, or
+// rewritten), cut into pieces.
 class Segment {
  public:
   // text must outlive the segment's use; offset is where it stands in the user's text.
@@ -35,7 +39,8 @@ class Segment {
   const std::vector<Range>& pieces() const { return pieces_; }
   bool tracks_origins() const { return track_; }
 
-  // Replaces the text. origins (empty, or one per byte of text): where each byte came from in the current text.
+  // Replaces the text. origins (empty, or one per byte of text): where each byte came from in the
+  // current text.
   void rewrite(std::string text, const std::vector<Range>& origins);
   // The range of the user's text that a range of this text came from.
   Range origin(Range range) const;
@@ -45,7 +50,8 @@ class Segment {
   std::string_view text_;
   size_t offset_ = 0;
   bool track_ = false;
-  std::vector<Range> origins_;  // per byte of text_, in the user's text; empty: text_ is a verbatim part of it
+  std::vector<Range>
+      origins_;  // per byte of text_, in the user's text; empty: text_ is a verbatim part of it
   std::vector<Range> pieces_;
 };
 
@@ -70,12 +76,13 @@ class TokenModel {
  public:
   virtual ~TokenModel() = default;
   virtual std::unique_ptr<ModelScratch> make_scratch() const = 0;
-  // Appends the ids of one piece; spans, when given, receives the byte range of the piece that each id stands for.
+  // Appends the ids of one piece; spans, when given, receives the byte range of the piece that each
+  // id stands for.
   virtual void encode(std::string_view piece, ModelScratch& scratch, std::vector<int32_t>& ids,
                       std::vector<Range>* spans) const = 0;
-  virtual int32_t token_to_id(std::string_view token) const = 0;    // -1 when absent
-  virtual std::string_view id_to_token(int32_t id) const = 0;       // empty when absent
-  virtual int32_t end_id() const = 0;                               // largest id + 1
+  virtual int32_t token_to_id(std::string_view token) const = 0;  // -1 when absent
+  virtual std::string_view id_to_token(int32_t id) const = 0;     // empty when absent
+  virtual int32_t end_id() const = 0;                             // largest id + 1
 };
 
 class Decoder {
@@ -99,17 +106,19 @@ struct PostProcessor {
 
 struct PreTokenizerParts {
   std::unique_ptr<PreTokenizer> pre_tokenizer;  // null: pieces are segments
-  bool byte_level = false;                      // the model works on bytes, its vocabulary is in the byte alphabet
+  bool byte_level = false;  // the model works on bytes, its vocabulary is in the byte alphabet
 };
 
-// Each takes the part's JSON (null: no such part) and where = file for errors; an unknown type or option is Error(kBadData).
+// Each takes the part's JSON (null: no such part) and where = file for errors; an unknown type or
+// option is Error(kBadData).
 std::unique_ptr<Normalizer> make_normalizer(const support::Json* json, const std::string& where);
 PreTokenizerParts make_pre_tokenizer(const support::Json* json, const std::string& where);
-std::unique_ptr<TokenModel> make_model(const support::Json& json, bool byte_level, const std::string& where);
+std::unique_ptr<TokenModel> make_model(const support::Json& json, bool byte_level,
+                                       const std::string& where);
 std::unique_ptr<Decoder> make_decoder(const support::Json* json, const std::string& where);
 
 // "pre_tokenizer Metaspace" is not supported; the hint lists the known ones.
-[[noreturn]] void throw_unsupported_part(const std::string& where, std::string_view part, std::string_view type,
-                                         std::string_view known);
+[[noreturn]] void throw_unsupported_part(const std::string& where, std::string_view part,
+                                         std::string_view type, std::string_view known);
 
 }  // namespace loongforge::data

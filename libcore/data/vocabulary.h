@@ -22,7 +22,8 @@ class Vocabulary {
   // -1 when absent.
   int32_t find(std::string_view token) const;
   bool contains_id(int32_t id) const {
-    return id >= 0 && static_cast<size_t>(id) < by_id_.size() && by_id_[static_cast<size_t>(id)].present;
+    return id >= 0 && static_cast<size_t>(id) < by_id_.size() &&
+           by_id_[static_cast<size_t>(id)].present;
   }
   // Empty when absent.
   std::string_view token(int32_t id) const;

@@ -17,7 +17,8 @@ constexpr size_t kJitStackMax = size_t{4} << 20;
 constexpr uint32_t kMatchLimit = 10'000'000;
 constexpr uint32_t kHeapLimitKib = 64u << 10;
 
-// White_Space and \w of Unicode UTS 18 as class members. PCRE2's own \s has U+180E in addition, its \w lacks marks.
+// White_Space and \w of Unicode UTS 18 as class members. PCRE2's own \s has U+180E in addition, its
+// \w lacks marks.
 constexpr const char* kSpaceSet = "\\t-\\r\\x{85}\\p{Z}";
 constexpr const char* kWordSet = "\\p{L}\\p{M}\\p{Nd}\\p{Pc}";
 constexpr const char* kHexSet = "0-9A-Fa-f";
@@ -47,7 +48,8 @@ SetEscape set_escape(char c) {
   }
 }
 
-[[noreturn]] void unsupported(std::string_view pattern, std::string_view where, const std::string& what) {
+[[noreturn]] void unsupported(std::string_view pattern, std::string_view where,
+                              const std::string& what) {
   throw_bad_data(std::string(where), "regular expression '" + std::string(pattern) + "': " + what);
 }
 
@@ -114,7 +116,8 @@ class Translator {
       class_start_ = false;
       return;
     }
-    if (pattern_.substr(pos_, 2) == "&&") unsupported(pattern_, where_, "set intersection (&&) is not supported");
+    if (pattern_.substr(pos_, 2) == "&&")
+      unsupported(pattern_, where_, "set intersection (&&) is not supported");
     if (c == ']' && !class_start_) in_class_ = false;
     class_start_ = class_start_ && c == '^' && out_.back() == '[';
     out_ += c;
@@ -125,7 +128,8 @@ class Translator {
     if (c == '[') {
       in_class_ = class_start_ = true;
     } else if (c == '(' && pattern_.substr(pos_, 2) == "(?") {
-      for (size_t i = pos_ + 2; i < pattern_.size() && (std::islower(pattern_[i]) != 0 || pattern_[i] == '-'); ++i)
+      for (size_t i = pos_ + 2;
+           i < pattern_.size() && (std::islower(pattern_[i]) != 0 || pattern_[i] == '-'); ++i)
         if (pattern_[i] == 'm') unsupported(pattern_, where_, "option (?m) is not supported");
     }
     out_ += c;
@@ -140,7 +144,8 @@ class Translator {
 
 std::string pcre2_message(int code) {
   unsigned char buffer[160];
-  if (pcre2_get_error_message(code, buffer, sizeof buffer) < 0) return "error " + std::to_string(code);
+  if (pcre2_get_error_message(code, buffer, sizeof buffer) < 0)
+    return "error " + std::to_string(code);
   return reinterpret_cast<const char*>(buffer);
 }
 
@@ -161,7 +166,8 @@ struct Regex::Matcher::State {
   pcre2_match_context* context = pcre2_match_context_create(nullptr);
   pcre2_jit_stack* stack = pcre2_jit_stack_create(kJitStackStart, kJitStackMax, nullptr);
   State() {
-    if (data == nullptr || context == nullptr) throw_failed({}, "no memory for a regular expression's match state");
+    if (data == nullptr || context == nullptr)
+      throw_failed({}, "no memory for a regular expression's match state");
     if (stack != nullptr) pcre2_jit_stack_assign(context, nullptr, stack);
     pcre2_set_match_limit(context, kMatchLimit);
     pcre2_set_heap_limit(context, kHeapLimitKib);
@@ -185,9 +191,12 @@ Regex::Regex(std::string_view pattern, std::string_view where)
   PCRE2_SIZE at = 0;
   // MULTILINE: in Oniguruma's syntax ^ and $ always stand for line ends.
   code_->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                              PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &at, nullptr);
+                              PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C,
+                              &error, &at, nullptr);
   if (code_->code == nullptr)
-    unsupported(pattern, where, pcre2_message(error) + " at offset " + std::to_string(at) + " of '" + translated + "'");
+    unsupported(
+        pattern, where,
+        pcre2_message(error) + " at offset " + std::to_string(at) + " of '" + translated + "'");
   // Without machine code for this CPU PCRE2 interprets: slower, same matches.
   code_->jit = pcre2_jit_compile(code_->code, PCRE2_JIT_COMPLETE) == 0;
 }
@@ -196,16 +205,18 @@ Regex::~Regex() = default;
 Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 
-bool Regex::find(Matcher& matcher, std::string_view subject, size_t start, size_t* begin, size_t* end) const {
+bool Regex::find(Matcher& matcher, std::string_view subject, size_t start, size_t* begin,
+                 size_t* end) const {
   auto* state = matcher.state_.get();
   auto text = reinterpret_cast<PCRE2_SPTR>(subject.data() != nullptr ? subject.data() : "");
-  int result =
-      code_->jit
-          ? pcre2_jit_match(code_->code, text, subject.size(), start, PCRE2_NO_UTF_CHECK, state->data, state->context)
-          : pcre2_match(code_->code, text, subject.size(), start, PCRE2_NO_UTF_CHECK, state->data, state->context);
+  int result = code_->jit ? pcre2_jit_match(code_->code, text, subject.size(), start,
+                                            PCRE2_NO_UTF_CHECK, state->data, state->context)
+                          : pcre2_match(code_->code, text, subject.size(), start,
+                                        PCRE2_NO_UTF_CHECK, state->data, state->context);
   if (result == PCRE2_ERROR_NOMATCH) return false;
   if (result < 0)
-    throw_bad_data(where_, "regular expression '" + pattern_ + "' gives up on a text: " + pcre2_message(result));
+    throw_bad_data(where_, "regular expression '" + pattern_ +
+                               "' gives up on a text: " + pcre2_message(result));
   const PCRE2_SIZE* range = pcre2_get_ovector_pointer(state->data);
   *begin = range[0];
   *end = std::max(range[0], range[1]);  // \K can put the start behind the end

@@ -10,14 +10,16 @@
 namespace loongforge::support {
 namespace {
 
-// Length of the well-formed character at s (n bytes left), or 0. *bad: length of the maximal ill-formed part.
+// Length of the well-formed character at s (n bytes left), or 0. *bad: length of the maximal
+// ill-formed part.
 int well_formed(const unsigned char* s, size_t n, int* bad) {
   *bad = 1;
   unsigned char c = s[0];
   if (c < 0x80) return 1;
   if (c < 0xC2 || c > 0xF4) return 0;
   int length = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-  // The second byte's range is narrower after four lead bytes: no overlong forms, surrogates or values above U+10FFFF.
+  // The second byte's range is narrower after four lead bytes: no overlong forms, surrogates or
+  // values above U+10FFFF.
   unsigned char low = c == 0xE0 ? 0xA0 : c == 0xF0 ? 0x90 : 0x80;
   unsigned char high = c == 0xED ? 0x9F : c == 0xF4 ? 0x8F : 0xBF;
   for (int i = 1; i < length; ++i) {
@@ -41,22 +43,32 @@ size_t skip_ascii(const char* p, size_t n) {
 
 bool is_ascii(std::string_view text) { return skip_ascii(text.data(), text.size()) == text.size(); }
 
-utf8proc_category_t category(uint32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+utf8proc_category_t category(uint32_t c) {
+  return utf8proc_category(static_cast<utf8proc_int32_t>(c));
+}
 
 struct Expansion {
   uint32_t from;
   uint32_t upper[3], title[3];
 };
 constexpr Expansion kExpansions[] = {
-    {0xDF, {'S', 'S', 0}, {'S', 's', 0}},          {0x149, {0x2BC, 'N', 0}, {0x2BC, 'N', 0}},
-    {0x1F0, {'J', 0x30C, 0}, {'J', 0x30C, 0}},     {0x390, {0x399, 0x308, 0x301}, {0x399, 0x308, 0x301}},
+    {0xDF, {'S', 'S', 0}, {'S', 's', 0}},
+    {0x149, {0x2BC, 'N', 0}, {0x2BC, 'N', 0}},
+    {0x1F0, {'J', 0x30C, 0}, {'J', 0x30C, 0}},
+    {0x390, {0x399, 0x308, 0x301}, {0x399, 0x308, 0x301}},
     {0x3B0, {0x3A5, 0x308, 0x301}, {0x3A5, 0x308, 0x301}},
-    {0x587, {0x535, 0x552, 0}, {0x535, 0x582, 0}}, {0x1E96, {'H', 0x331, 0}, {'H', 0x331, 0}},
-    {0x1E97, {'T', 0x308, 0}, {'T', 0x308, 0}},    {0x1E98, {'W', 0x30A, 0}, {'W', 0x30A, 0}},
-    {0x1E99, {'Y', 0x30A, 0}, {'Y', 0x30A, 0}},    {0x1E9A, {'A', 0x2BE, 0}, {'A', 0x2BE, 0}},
-    {0xFB00, {'F', 'F', 0}, {'F', 'f', 0}},        {0xFB01, {'F', 'I', 0}, {'F', 'i', 0}},
-    {0xFB02, {'F', 'L', 0}, {'F', 'l', 0}},        {0xFB03, {'F', 'F', 'I'}, {'F', 'f', 'i'}},
-    {0xFB04, {'F', 'F', 'L'}, {'F', 'f', 'l'}},    {0xFB05, {'S', 'T', 0}, {'S', 't', 0}},
+    {0x587, {0x535, 0x552, 0}, {0x535, 0x582, 0}},
+    {0x1E96, {'H', 0x331, 0}, {'H', 0x331, 0}},
+    {0x1E97, {'T', 0x308, 0}, {'T', 0x308, 0}},
+    {0x1E98, {'W', 0x30A, 0}, {'W', 0x30A, 0}},
+    {0x1E99, {'Y', 0x30A, 0}, {'Y', 0x30A, 0}},
+    {0x1E9A, {'A', 0x2BE, 0}, {'A', 0x2BE, 0}},
+    {0xFB00, {'F', 'F', 0}, {'F', 'f', 0}},
+    {0xFB01, {'F', 'I', 0}, {'F', 'i', 0}},
+    {0xFB02, {'F', 'L', 0}, {'F', 'l', 0}},
+    {0xFB03, {'F', 'F', 'I'}, {'F', 'f', 'i'}},
+    {0xFB04, {'F', 'F', 'L'}, {'F', 'f', 'l'}},
+    {0xFB05, {'S', 'T', 0}, {'S', 't', 0}},
     {0xFB06, {'S', 'T', 0}, {'S', 't', 0}},
 };
 
@@ -74,22 +86,24 @@ void append_all(std::string& out, const uint32_t (&codes)[3]) {
 
 std::string map_utf8(std::string_view text, int options) {
   utf8proc_uint8_t* mapped = nullptr;
-  utf8proc_ssize_t size =
-      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
-                   &mapped, static_cast<utf8proc_option_t>(options));
+  utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                       static_cast<utf8proc_ssize_t>(text.size()), &mapped,
+                                       static_cast<utf8proc_option_t>(options));
   if (size < 0) throw_bad_data({}, std::string("Unicode normalisation: ") + utf8proc_errmsg(size));
   std::string out(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
   std::free(mapped);
   return out;
 }
 
-// Code points that NFC leaves alone whatever stands beside them: none has a combining class, composes with what precedes
-// it, or has a canonical decomposition that is not recomposed.
+// Code points that NFC leaves alone whatever stands beside them: none has a combining class,
+// composes with what precedes it, or has a canonical decomposition that is not recomposed.
 bool nfc_inert(uint32_t c) {
-  return c < 0x300 || (c >= 0x3400 && c <= 0x9FFF) || (c >= 0x3000 && c <= 0x3029) || (c >= 0x3030 && c <= 0x3098) ||
-         (c >= 0x309B && c <= 0x33FF) || (c >= 0x2010 && c <= 0x205F) || (c >= 0xAC00 && c <= 0xD7A3) ||
-         (c >= 0xFF00 && c <= 0xFFEF) || (c >= 0x1F300 && c <= 0x1FAFF) || (c >= 0x2500 && c <= 0x27BF) ||
-         (c >= 0x400 && c <= 0x482) || (c >= 0x20000 && c <= 0x2A6DF);
+  return c < 0x300 || (c >= 0x3400 && c <= 0x9FFF) || (c >= 0x3000 && c <= 0x3029) ||
+         (c >= 0x3030 && c <= 0x3098) || (c >= 0x309B && c <= 0x33FF) ||
+         (c >= 0x2010 && c <= 0x205F) || (c >= 0xAC00 && c <= 0xD7A3) ||
+         (c >= 0xFF00 && c <= 0xFFEF) || (c >= 0x1F300 && c <= 0x1FAFF) ||
+         (c >= 0x2500 && c <= 0x27BF) || (c >= 0x400 && c <= 0x482) ||
+         (c >= 0x20000 && c <= 0x2A6DF);
 }
 
 }  // namespace
@@ -100,7 +114,8 @@ size_t find_invalid_utf8(std::string_view text) {
     i += skip_ascii(text.data() + i, text.size() - i);
     while (i < text.size() && static_cast<unsigned char>(text[i]) >= 0x80) {
       int bad;
-      int length = well_formed(reinterpret_cast<const unsigned char*>(text.data()) + i, text.size() - i, &bad);
+      int length = well_formed(reinterpret_cast<const unsigned char*>(text.data()) + i,
+                               text.size() - i, &bad);
       if (length == 0) return i;
       i += static_cast<size_t>(length);
     }
@@ -113,7 +128,8 @@ std::string utf8_lossy(std::string_view bytes) {
   out.reserve(bytes.size());
   for (size_t i = 0; i < bytes.size();) {
     int bad;
-    int length = well_formed(reinterpret_cast<const unsigned char*>(bytes.data()) + i, bytes.size() - i, &bad);
+    int length = well_formed(reinterpret_cast<const unsigned char*>(bytes.data()) + i,
+                             bytes.size() - i, &bad);
     if (length > 0) {
       out.append(bytes, i, static_cast<size_t>(length));
       i += static_cast<size_t>(length);
@@ -133,7 +149,10 @@ size_t incomplete_utf8_tail(std::string_view text) {
     int bad;
     const auto* s = reinterpret_cast<const unsigned char*>(text.data()) + text.size() - back;
     // Ill-formed up to its very end: more bytes may finish it.
-    return well_formed(s, back, &bad) == 0 && static_cast<size_t>(bad) == back && c >= 0xC2 && c <= 0xF4 ? back : 0;
+    return well_formed(s, back, &bad) == 0 && static_cast<size_t>(bad) == back && c >= 0xC2 &&
+                   c <= 0xF4
+               ? back
+               : 0;
   }
   return 0;
 }
@@ -203,7 +222,8 @@ bool is_word(uint32_t c) {
   bool enclosed_letter = (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
                          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
   return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_ME) || k == UTF8PROC_CATEGORY_ND ||
-         k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_PC || c == 0x200C || c == 0x200D || enclosed_letter;
+         k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_PC || c == 0x200C || c == 0x200D ||
+         enclosed_letter;
 }
 bool is_printable(uint32_t c) {
   if (c < 0x80) return c >= 0x20 && c != 0x7F;
@@ -260,6 +280,8 @@ std::string to_lower(std::string_view text) {
   return out;
 }
 
-std::string case_fold(std::string_view text) { return map_utf8(text, UTF8PROC_CASEFOLD | UTF8PROC_STABLE); }
+std::string case_fold(std::string_view text) {
+  return map_utf8(text, UTF8PROC_CASEFOLD | UTF8PROC_STABLE);
+}
 
 }  // namespace loongforge::support

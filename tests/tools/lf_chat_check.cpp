@@ -1,7 +1,8 @@
 // lf-chat-check TOKENIZER_DIR_OR_GGUF FILE.chat.jsonl
-// Renders the model's chat template for every line {messages, add_generation_prompt, text, ...} and compares; other members
-// of a line are variables of the template. A file whose first line is {"context": ...} holds templates of its own,
-// {template, text or error}, rendered in that context. Exit 1 on a difference.
+// Renders the model's chat template for every line {messages, add_generation_prompt, text, ...} and
+// compares; other members of a line are variables of the template. A file whose first line is
+// {"context": ...} holds templates of its own, {template, text or error}, rendered in that context.
+// Exit 1 on a difference.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -22,25 +23,30 @@ struct Counts {
   int lines = 0, wrong = 0;
 };
 
-void report(Counts& counts, const std::string& where, const std::string& expected, const std::string& found) {
+void report(Counts& counts, const std::string& where, const std::string& expected,
+            const std::string& found) {
   ++counts.lines;
   if (expected == found) return;
   ++counts.wrong;
-  std::printf("%s: differs\n  expected: %s\n  found:    %s\n", where.c_str(), Json(expected).dump().c_str(),
-              Json(found).dump().c_str());
+  std::printf("%s: differs\n  expected: %s\n  found:    %s\n", where.c_str(),
+              Json(expected).dump().c_str(), Json(found).dump().c_str());
 }
 
-void check_chat(Counts& counts, const ChatTemplate& chat, const Json& line, const std::string& where) {
+void check_chat(Counts& counts, const ChatTemplate& chat, const Json& line,
+                const std::string& where) {
   // The golden renders of llama3 were made with this date.
   Json extra = Json::object();
   extra.set("date_string", "26 Jul 2024");
   for (const auto& [name, value] : line.as_object("line"))
-    if (name != "messages" && name != "add_generation_prompt" && name != "text") extra.set(name, value);
+    if (name != "messages" && name != "add_generation_prompt" && name != "text")
+      extra.set(name, value);
   report(counts, where, line.at("text", "line").as_string("text"),
-         chat.render(line.at("messages", "line"), line.get_bool("add_generation_prompt", false), extra));
+         chat.render(line.at("messages", "line"), line.get_bool("add_generation_prompt", false),
+                     extra));
 }
 
-void check_template(Counts& counts, const Json& context, const Json& line, const std::string& where) {
+void check_template(Counts& counts, const Json& context, const Json& line,
+                    const std::string& where) {
   std::string found;
   try {
     const std::string& source = line.at("template", "line").as_string("template");
@@ -49,7 +55,10 @@ void check_template(Counts& counts, const Json& context, const Json& line, const
     // The message alone: an expected error is what raise_exception said.
     found = "error: " + (line.contains("error") ? e.message() : std::string(e.what()));
   }
-  report(counts, where, line.contains("error") ? "error: " + line.get_string("error", "") : line.get_string("text", ""), found);
+  report(counts, where,
+         line.contains("error") ? "error: " + line.get_string("error", "")
+                                : line.get_string("text", ""),
+         found);
 }
 
 int run(int argc, char** argv) {

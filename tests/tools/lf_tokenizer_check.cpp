@@ -1,12 +1,17 @@
-// lf-tokenizer-check TOKENIZER_DIR_OR_GGUF_OR_MODEL FILE.jsonl [--bench TEXT_FILE]
-// Compares every line {text, ids, ids_special, decoded, decoded_skip} with what LoongTokenizer gives; exit 1 on a
-// difference. --bench measures the encoder's speed on a text file, one thread.
+// lf-tokenizer-check TOKENIZER_DIR_OR_GGUF_OR_MODEL FILE.jsonl [--bench TEXT_FILE] [--export
+// FOLDER] Compares every line {text, ids, ids_special, decoded, decoded_skip} with what
+// LoongTokenizer gives; exit 1 on a difference. --bench measures the encoder's speed on a text
+// file, one thread. --export writes the tokenizer's files, as an export would, and checks the same
+// lines with what was written.
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "data/tokenizer.h"
 #include "support/json.h"
@@ -18,7 +23,8 @@ using loongforge::support::Json;
 
 std::vector<int32_t> read_ids(const Json& line, const char* key) {
   std::vector<int32_t> ids;
-  for (const Json& id : line.at(key, "line").as_array(key)) ids.push_back(static_cast<int32_t>(id.as_int(key)));
+  for (const Json& id : line.at(key, "line").as_array(key))
+    ids.push_back(static_cast<int32_t>(id.as_int(key)));
   return ids;
 }
 
@@ -32,22 +38,26 @@ struct Counts {
   int lines = 0, checks = 0, wrong = 0;
 };
 
-void compare(Counts& counts, const std::string& where, const char* what, const std::string& expected,
-             const std::string& found) {
+void compare(Counts& counts, const std::string& where, const char* what,
+             const std::string& expected, const std::string& found) {
   ++counts.checks;
   if (expected == found) return;
   ++counts.wrong;
-  std::printf("%s: %s differs\n  expected: %s\n  found:    %s\n", where.c_str(), what, expected.c_str(), found.c_str());
+  std::printf("%s: %s differs\n  expected: %s\n  found:    %s\n", where.c_str(), what,
+              expected.c_str(), found.c_str());
 }
 
 // The text decodes to itself in even ids too, and the offsets of an encoding cover its ids.
-void check_line(Counts& counts, const Tokenizer& tokenizer, const Json& line, const std::string& where) {
+void check_line(Counts& counts, const Tokenizer& tokenizer, const Json& line,
+                const std::string& where) {
   const std::string& text = line.at("text", "line").as_string("text");
   std::vector<int32_t> ids = read_ids(line, "ids"), special = read_ids(line, "ids_special");
   compare(counts, where, "ids", show(ids), show(tokenizer.encode(text, false)));
   compare(counts, where, "ids_special", show(special), show(tokenizer.encode(text, true)));
-  compare(counts, where, "ids (with offsets)", show(ids), show(tokenizer.encode_with_offsets(text, false).ids));
-  compare(counts, where, "decoded", line.at("decoded", "line").as_string("decoded"), tokenizer.decode(ids, false));
+  compare(counts, where, "ids (with offsets)", show(ids),
+          show(tokenizer.encode_with_offsets(text, false).ids));
+  compare(counts, where, "decoded", line.at("decoded", "line").as_string("decoded"),
+          tokenizer.decode(ids, false));
   compare(counts, where, "decoded_skip", line.at("decoded_skip", "line").as_string("decoded_skip"),
           tokenizer.decode(special, true));
   compare(counts, where, "decoded (even ids)", line.at("decoded", "line").as_string("decoded"),
@@ -87,13 +97,8 @@ void bench(const Tokenizer& tokenizer, const std::string& path) {
   }
 }
 
-int run(int argc, char** argv) {
-  if (argc != 3 && !(argc == 5 && std::string_view(argv[3]) == "--bench")) {
-    std::fprintf(stderr, "usage: lf-tokenizer-check TOKENIZER_DIR_OR_GGUF_OR_MODEL FILE.jsonl [--bench TEXT_FILE]\n");
-    return 2;
-  }
-  Tokenizer tokenizer = Tokenizer::load(argv[1]);
-  std::string file = argv[2], content = loongforge::read_text(file);
+int check_file(const Tokenizer& tokenizer, const std::string& file) {
+  std::string content = loongforge::read_text(file);
   Counts counts;
   int number = 0;
   for (size_t at = 0; at < content.size();) {
@@ -104,13 +109,42 @@ int run(int argc, char** argv) {
     if (!line.empty()) check_line(counts, tokenizer, Json::parse(line, where), where);
     at = end + 1;
   }
-  std::printf("%s: %d lines, %d comparisons, %d differ\n", file.c_str(), counts.lines, counts.checks, counts.wrong);
-  if (argc == 5) bench(tokenizer, argv[4]);
-  if (counts.lines == 0) {
-    std::fprintf(stderr, "lf-tokenizer-check: %s: has no lines\n", file.c_str());
-    return 1;
-  }
+  std::printf("%s: %d lines, %d comparisons, %d differ\n", file.c_str(), counts.lines,
+              counts.checks, counts.wrong);
+  if (counts.lines == 0) loongforge::throw_bad_data(file, "has no lines to check");
   return counts.wrong == 0 ? 0 : 1;
+}
+
+int run(int argc, char** argv) {
+  std::string text_file, folder;
+  bool good = argc >= 3 && argc % 2 == 1;
+  for (int i = 3; good && i + 1 < argc; i += 2) {
+    std::string_view option = argv[i];
+    if (option == "--bench") text_file = argv[i + 1];
+    if (option == "--export") folder = argv[i + 1];
+    good = option == "--bench" || option == "--export";
+  }
+  if (!good) {
+    std::fprintf(
+        stderr,
+        "usage: lf-tokenizer-check TOKENIZER_DIR_OR_GGUF_OR_MODEL FILE.jsonl [--bench TEXT_FILE] "
+        "[--export FOLDER]\n");
+    return 2;
+  }
+  Tokenizer tokenizer = Tokenizer::load(argv[1]);
+  int result = check_file(tokenizer, argv[2]);
+  if (!text_file.empty()) bench(tokenizer, text_file);
+  if (!folder.empty()) {
+    std::filesystem::create_directories(folder);
+    for (const auto& file : loongforge::data::tokenizer_files(argv[1])) {
+      std::filesystem::create_directories(
+          (std::filesystem::path(folder) / file.name).parent_path());
+      loongforge::write_text_atomic(std::filesystem::path(folder) / file.name, file.content);
+    }
+    std::printf("%s: what was exported:\n", folder.c_str());
+    result |= check_file(Tokenizer::load(folder), argv[2]);
+  }
+  return result;
 }
 
 }  // namespace

@@ -4,11 +4,12 @@
 
 namespace loongforge::data::jinja {
 
-Parameters::Parameters(const Args& args, std::string_view function, std::initializer_list<std::string_view> names)
+Parameters::Parameters(const Args& args, std::string_view function,
+                       std::initializer_list<std::string_view> names)
     : function_(function), names_(names), values_(names.size(), nullptr) {
   if (args.positional.size() > names_.size())
-    fault(std::string(function) + " takes at most " + std::to_string(names_.size()) + " arguments, not " +
-          std::to_string(args.positional.size()));
+    fault(std::string(function) + " takes at most " + std::to_string(names_.size()) +
+          " arguments, not " + std::to_string(args.positional.size()));
   for (size_t i = 0; i < args.positional.size(); ++i) values_[i] = &args.positional[i];
   for (const auto& [name, value] : args.named) {
     auto at = std::find(names_.begin(), names_.end(), name);
@@ -20,7 +21,8 @@ Parameters::Parameters(const Args& args, std::string_view function, std::initial
 }
 
 const Value& Parameters::require(size_t index) const {
-  if (values_[index] == nullptr) fault(std::string(function_) + " needs its parameter '" + std::string(names_[index]) + "'");
+  if (values_[index] == nullptr)
+    fault(std::string(function_) + " needs its parameter '" + std::string(names_[index]) + "'");
   return *values_[index];
 }
 
@@ -28,7 +30,8 @@ int64_t Parameters::integer(size_t index, int64_t otherwise) const {
   if (!given(index)) return otherwise;
   const Value& v = *values_[index];
   if (!v.is_integral())
-    fault(std::string(function_) + ": '" + std::string(names_[index]) + "' is " + v.type_name() + ", not int");
+    fault(std::string(function_) + ": '" + std::string(names_[index]) + "' is " + v.type_name() +
+          ", not int");
   return v.integer();
 }
 
@@ -40,7 +43,8 @@ std::string Parameters::text(size_t index, std::string_view otherwise) const {
   if (!given(index)) return std::string(otherwise);
   const Value& v = *values_[index];
   if (!v.is_string())
-    fault(std::string(function_) + ": '" + std::string(names_[index]) + "' is " + v.type_name() + ", not str");
+    fault(std::string(function_) + ": '" + std::string(names_[index]) + "' is " + v.type_name() +
+          ", not str");
   return v.string();
 }
 

@@ -1,4 +1,5 @@
-// The arguments of one call, matched to a function's parameter names. Thread-safety: one object per call.
+// The arguments of one call, matched to a function's parameter names. Thread-safety: one object per
+// call.
 #pragma once
 
 #include <initializer_list>
@@ -11,15 +12,18 @@ namespace loongforge::data::jinja {
 
 class Parameters {
  public:
-  // Fault naming `function` where there are too many arguments, an unknown name or one value too many for a parameter.
-  Parameters(const Args& args, std::string_view function, std::initializer_list<std::string_view> names);
+  // Fault naming `function` where there are too many arguments, an unknown name or one value too
+  // many for a parameter.
+  Parameters(const Args& args, std::string_view function,
+             std::initializer_list<std::string_view> names);
 
   // Null when the parameter was not given.
   const Value* get(size_t index) const { return values_[index]; }
   const Value& require(size_t index) const;
   // The value as a kind, or the default where it was not given. Fault for another kind.
   int64_t integer(size_t index, int64_t otherwise) const;
-  bool boolean(size_t index, bool otherwise) const;  // by truthiness, as Python functions take flags
+  bool boolean(size_t index,
+               bool otherwise) const;  // by truthiness, as Python functions take flags
   std::string text(size_t index, std::string_view otherwise) const;
   bool given(size_t index) const { return values_[index] != nullptr && !values_[index]->is_none(); }
 

@@ -1,5 +1,5 @@
-// The syntax tree of a template. Plain data, built by the parser, read by the interpreter. Immutable afterwards, so one tree
-// serves several threads.
+// The syntax tree of a template. Plain data, built by the parser, read by the interpreter.
+// Immutable afterwards, so one tree serves several threads.
 #pragma once
 
 #include <memory>
@@ -32,9 +32,9 @@ enum class ExprKind {
   kNot,
   kNegate,
   kPlus,
-  kCompare,    // kids[0] ops[0] kids[1] ops[1] kids[2] ...
-  kBinary,     // kids[0] name kids[1]
-  kConcat,     // kids, joined as text
+  kCompare,          // kids[0] ops[0] kids[1] ops[1] kids[2] ...
+  kBinary,           // kids[0] name kids[1]
+  kConcat,           // kids, joined as text
   kNamespaceTarget,  // name.attribute, left of "=" only
 };
 
@@ -83,14 +83,16 @@ struct Parameter {
 struct Stmt {
   StmtKind kind;
   int line;
-  std::string text;              // kText: the text; kMacro: the name
-  std::vector<ExprPtr> exprs;    // kOutput: parts; kIf: conditions; kWith: values; kSet, kCallBlock: value
+  std::string text;  // kText: the text; kMacro: the name
+  std::vector<ExprPtr>
+      exprs;  // kOutput: parts; kIf: conditions; kWith: values; kSet, kCallBlock: value
   std::vector<ExprPtr> targets;  // kFor, kSet, kSetBlock: one; kWith: one a value
-  std::vector<Block> bodies;     // kIf: one a condition, then perhaps the else; kFor: body, then perhaps the else
-  ExprPtr iterable, condition;   // kFor
-  ExprPtr filter;                // kSetBlock (may be null), kFilterBlock: filters over a null innermost input
-  bool recursive = false;        // kFor
-  std::vector<Parameter> parameters;           // kMacro, kCallBlock
+  std::vector<Block>
+      bodies;  // kIf: one a condition, then perhaps the else; kFor: body, then perhaps the else
+  ExprPtr iterable, condition;  // kFor
+  ExprPtr filter;  // kSetBlock (may be null), kFilterBlock: filters over a null innermost input
+  bool recursive = false;                          // kFor
+  std::vector<Parameter> parameters;               // kMacro, kCallBlock
   bool uses_varargs = false, uses_kwargs = false;  // kMacro, kCallBlock
 };
 

@@ -29,7 +29,8 @@ Value Interpreter::eval_inner(const Expr& e) {
     case ExprKind::kList: {
       Values items;
       for (const ExprPtr& kid : e.kids) items.push_back(eval(*kid));
-      return make_list(std::move(items), e.kind == ExprKind::kTuple ? ListKind::kTuple : ListKind::kList);
+      return make_list(std::move(items),
+                       e.kind == ExprKind::kTuple ? ListKind::kTuple : ListKind::kList);
     }
     case ExprKind::kDict: {
       Members members;
@@ -118,7 +119,10 @@ Value Interpreter::eval_compare(const Expr& e) {
       holds = contains(right, left, budget_) == (op == "in");
     } else {
       int order = compare(left, right, budget_);
-      holds = order != 2 && (op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0);
+      holds = order != 2 && (op == "<"    ? order < 0
+                             : op == "<=" ? order <= 0
+                             : op == ">"  ? order > 0
+                                          : order >= 0);
     }
     if (!holds) return Value(false);
     left = std::move(right);
@@ -142,7 +146,8 @@ Args Interpreter::eval_arguments(const Arguments& arguments) {
   Args args;
   for (const ExprPtr& e : arguments.positional) args.positional.push_back(eval(*e));
   if (arguments.rest != nullptr)
-    for (Value& v : items_of(eval(*arguments.rest), budget_)) args.positional.push_back(std::move(v));
+    for (Value& v : items_of(eval(*arguments.rest), budget_))
+      args.positional.push_back(std::move(v));
   for (const auto& [name, e] : arguments.named) args.named.emplace_back(name, eval(*e));
   if (arguments.rest_named != nullptr) {
     Value rest = eval(*arguments.rest_named);
@@ -164,8 +169,9 @@ Value Interpreter::eval_call(const Expr& e) {
 
 Value Interpreter::eval_filter(const Expr& e, const Value* innermost) {
   Value input = e.kids.empty() ? *innermost
-                               : (innermost != nullptr && e.kids[0]->kind == ExprKind::kFilter ? eval_filter(*e.kids[0], innermost)
-                                                                                              : eval(*e.kids[0]));
+                               : (innermost != nullptr && e.kids[0]->kind == ExprKind::kFilter
+                                      ? eval_filter(*e.kids[0], innermost)
+                                      : eval(*e.kids[0]));
   Args args = eval_arguments(e.arguments);
   line_ = e.line;
   return filter(e.name, input, args);
@@ -181,11 +187,16 @@ Value Interpreter::call(const Value& callee, Args& args) {
 
 Value Interpreter::attribute(const Value& of, const std::string& name) {
   if (of.is_undefined()) fault(of.why_undefined());
-  if (name.starts_with("__")) fault("attribute '" + name + "' is private");
+  // What the sandbox hides is undefined, so that it fails when used and not when looked at.
+  if (name.starts_with("__"))
+    return Value::undefined("attribute '" + name + "' is not allowed in templates");
   const NamedMethod* method = nullptr;
   if (of.is_string()) method = find_string_method(name);
   if (of.is_dict() || of.is_list()) method = find_container_method(of, name);
-  if (method != nullptr) return make_bound_method(of, *method);
+  if (method != nullptr && method->function != nullptr) return make_bound_method(of, *method);
+  if (method != nullptr)
+    return Value::undefined("method '" + name + "' of '" + of.type_name() +
+                            "' is not allowed in templates");
   if (of.is_dict())
     if (const Value* value = of.dict().find_key(name)) return *value;
   if (of.is_list()) {
@@ -210,14 +221,16 @@ Value Interpreter::item(const Value& of, const Value& key) {
     if (const Value* value = of.dict().find(key)) return *value;
   }
   if (key.is_string()) return attribute(of, key.string());
-  if (key.is_integral() && (of.is_string() || of.is_list()) && !(of.is_list() && of.list().kind >= ListKind::kView)) {
+  if (key.is_integral() && (of.is_string() || of.is_list()) &&
+      !(of.is_list() && of.list().kind >= ListKind::kView)) {
     auto size = static_cast<int64_t>(length_of(of));
     int64_t index = key.integer() < 0 ? key.integer() + size : key.integer();
     if (index >= 0 && index < size) {
       if (of.is_list()) return of.list().items[static_cast<size_t>(index)];
       const std::string& text = of.string();
       budget_.work(text.size() / 16);
-      if (size == static_cast<int64_t>(text.size())) return Value(text.substr(static_cast<size_t>(index), 1));
+      if (size == static_cast<int64_t>(text.size()))
+        return Value(text.substr(static_cast<size_t>(index), 1));
       return Value(characters(text)[static_cast<size_t>(index)]);
     }
   }

@@ -36,7 +36,8 @@ Value first_filter(Interpreter& interpreter, const Value& input, Args& args) {
 
 Value last_filter(Interpreter& interpreter, const Value& input, Args& args) {
   Parameters(args, "filter last", {});
-  if (input.is_list() && input.list().kind == ListKind::kGenerator) fault("'generator' object is not reversible");
+  if (input.is_list() && input.list().kind == ListKind::kGenerator)
+    fault("'generator' object is not reversible");
   Values items = interpreter.items(input);
   return items.empty() ? Value::undefined("the sequence has no last item") : items.back();
 }
@@ -75,7 +76,8 @@ Value int_filter(Interpreter&, const Value& input, Args& args) {
   if (input.is_float()) {
     number = input.number();
   } else if (input.is_string()) {
-    if (auto whole = parse_int(input.string(), static_cast<int>(p.integer(1, 10)))) return Value(*whole);
+    if (auto whole = parse_int(input.string(), static_cast<int>(p.integer(1, 10))))
+      return Value(*whole);
     auto parsed = parse_float(input.string());
     if (!parsed.has_value()) return otherwise;
     number = *parsed;
@@ -121,13 +123,15 @@ Value round_filter(Interpreter&, const Value& input, Args& args) {
   std::string method = p.text(1, "common");
   int64_t precision = p.integer(0, 0);
   if (!input.is_number()) fault("filter round needs a number, not " + input.type_name());
-  if (precision < -300) fault("filter round: a precision of " + std::to_string(precision) + " is too little");
+  if (precision < -300)
+    fault("filter round: a precision of " + std::to_string(precision) + " is too little");
   if (method == "common") {
     if (input.is_integral() && precision >= 0) return Value(input.integer());
     double rounded = round_to(input.number(), precision);
     return input.is_integral() ? Value(static_cast<int64_t>(rounded)) : Value(rounded);
   }
-  if (method != "ceil" && method != "floor") fault("filter round: method must be common, ceil or floor");
+  if (method != "ceil" && method != "floor")
+    fault("filter round: method must be common, ceil or floor");
   double scale = std::pow(10.0, static_cast<double>(precision)), scaled = input.number() * scale;
   return Value((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
 }
@@ -146,7 +150,8 @@ Value dictsort_filter(Interpreter& interpreter, const Value& input, Args& args) 
   std::vector<std::pair<Value, const std::pair<Value, Value>*>> rows;
   for (const auto& member : input.dict().items) rows.emplace_back(key_of(member), &member);
   std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
-    return reverse ? compare(b.first, a.first, interpreter.budget()) < 0 : compare(a.first, b.first, interpreter.budget()) < 0;
+    return reverse ? compare(b.first, a.first, interpreter.budget()) < 0
+                   : compare(a.first, b.first, interpreter.budget()) < 0;
   });
   Values pairs;
   for (const auto& row : rows) pairs.push_back(make_tuple({row.second->first, row.second->second}));
@@ -161,7 +166,8 @@ Value batch_filter(Interpreter& interpreter, const Value& input, Args& args) {
   Values rows, row;
   for (Value& item : interpreter.items(input)) {
     row.push_back(std::move(item));
-    if (static_cast<int64_t>(row.size()) == count) rows.push_back(make_list(std::exchange(row, {})));
+    if (static_cast<int64_t>(row.size()) == count)
+      rows.push_back(make_list(std::exchange(row, {})));
   }
   if (!row.empty()) {
     interpreter.budget().work(static_cast<uint64_t>(count));
@@ -182,7 +188,8 @@ Value slice_filter(Interpreter& interpreter, const Value& input, Args& args) {
   size_t each = items.size() / n, longer = items.size() % n, at = 0;
   for (size_t i = 0; i < n; ++i) {
     size_t take = each + (i < longer);
-    Values row(items.begin() + static_cast<ptrdiff_t>(at), items.begin() + static_cast<ptrdiff_t>(at + take));
+    Values row(items.begin() + static_cast<ptrdiff_t>(at),
+               items.begin() + static_cast<ptrdiff_t>(at + take));
     at += take;
     if (p.given(1) && i >= longer) row.push_back(*p.get(1));
     rows.push_back(make_list(std::move(row)));
@@ -203,13 +210,15 @@ Value tojson_filter(Interpreter& interpreter, const Value& input, Args& args) {
       style.indent = p.get(1)->string();
     } else {
       int64_t width = p.integer(1, 0);
-      if (width > 1000) fault("filter tojson: an indent of " + std::to_string(width) + " is too much");
+      if (width > 1000)
+        fault("filter tojson: an indent of " + std::to_string(width) + " is too much");
       style.indent.assign(static_cast<size_t>(std::max<int64_t>(width, 0)), ' ');
     }
   }
   if (p.given(2)) {
     Values pair = interpreter.items(*p.get(2));
-    if (pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string()) fault("filter tojson: separators are two strings");
+    if (pair.size() != 2 || !pair[0].is_string() || !pair[1].is_string())
+      fault("filter tojson: separators are two strings");
     style.item_separator = pair[0].string();
     style.key_separator = pair[1].string();
   }
@@ -231,12 +240,13 @@ Value attr_filter(Interpreter& interpreter, const Value& input, Args& args) {
 }
 
 constexpr NamedFilter kFilters[] = {
-    {"abs", abs_filter},         {"attr", attr_filter},       {"batch", batch_filter},   {"count", length_filter},
-    {"d", default_filter},       {"default", default_filter}, {"dictsort", dictsort_filter},
-    {"first", first_filter},     {"float", float_filter},     {"int", int_filter},       {"items", items_filter},
-    {"last", last_filter},       {"length", length_filter},   {"list", list_filter},     {"reverse", reverse_filter},
-    {"round", round_filter},     {"safe", string_filter},     {"slice", slice_filter},   {"string", string_filter},
-    {"tojson", tojson_filter},
+    {"abs", abs_filter},           {"attr", attr_filter},     {"batch", batch_filter},
+    {"count", length_filter},      {"d", default_filter},     {"default", default_filter},
+    {"dictsort", dictsort_filter}, {"first", first_filter},   {"float", float_filter},
+    {"int", int_filter},           {"items", items_filter},   {"last", last_filter},
+    {"length", length_filter},     {"list", list_filter},     {"reverse", reverse_filter},
+    {"round", round_filter},       {"safe", string_filter},   {"slice", slice_filter},
+    {"string", string_filter},     {"tojson", tojson_filter},
 };
 
 }  // namespace

@@ -37,7 +37,8 @@ Value trim_filter(Interpreter& interpreter, const Value& input, Args& args) {
 
 Value replace_filter(Interpreter& interpreter, const Value& input, Args& args) {
   Parameters p(args, "filter replace", {"old", "new", "count"});
-  std::string text = interpreter.text(input), from = interpreter.text(p.require(0)), to = interpreter.text(p.require(1));
+  std::string text = interpreter.text(input), from = interpreter.text(p.require(0)),
+              to = interpreter.text(p.require(1));
   interpreter.budget().text((text.size() / std::max<size_t>(from.size(), 1) + 1) * to.size());
   return Value(replace_all(text, from, to, p.integer(2, -1)));
 }
@@ -105,7 +106,8 @@ Value wordcount_filter(Interpreter& interpreter, const Value& input, Args& args)
   for (std::string_view c : characters(text)) {
     int length;
     uint32_t code = support::decode_utf8(c.data(), &length);
-    bool word = code == '_' || support::is_letter(code) || support::is_numeric(code);  // \w of Python's re
+    bool word =
+        code == '_' || support::is_letter(code) || support::is_numeric(code);  // \w of Python's re
     words += word && !inside;
     inside = word;
   }
@@ -122,10 +124,13 @@ Value truncate_filter(Interpreter& interpreter, const Value& input, Args& args) 
   std::string text = interpreter.text(input), end = p.text(2, "...");
   int64_t length = p.integer(0, 255), leeway = p.integer(3, 5);
   auto end_length = static_cast<int64_t>(support::count_code_points(end));
-  if (length < end_length) fault("filter truncate: a length of " + std::to_string(length) + " has no room for its end mark");
+  if (length < end_length)
+    fault("filter truncate: a length of " + std::to_string(length) +
+          " has no room for its end mark");
   if (leeway < 0) fault("filter truncate: leeway is negative");
   std::vector<std::string_view> all = characters(text);
-  if (static_cast<int64_t>(all.size()) <= length + std::min<int64_t>(leeway, 1'000'000'000)) return Value(std::move(text));
+  if (static_cast<int64_t>(all.size()) <= length + std::min<int64_t>(leeway, 1'000'000'000))
+    return Value(std::move(text));
   std::string cut;
   for (int64_t i = 0; i < length - end_length; ++i) cut += all[static_cast<size_t>(i)];
   if (!p.boolean(1, false)) cut = cut.substr(0, cut.rfind(' '));
@@ -133,8 +138,10 @@ Value truncate_filter(Interpreter& interpreter, const Value& input, Args& args) 
 }
 
 Value format_filter(Interpreter& interpreter, const Value& input, Args& args) {
-  if (!args.positional.empty() && !args.named.empty()) fault("filter format takes values or names, not both");
-  if (args.named.empty()) return Value(percent_format(interpreter.text(input), make_tuple(args.positional), interpreter));
+  if (!args.positional.empty() && !args.named.empty())
+    fault("filter format takes values or names, not both");
+  if (args.named.empty())
+    return Value(percent_format(interpreter.text(input), make_tuple(args.positional), interpreter));
   Members members;
   for (const auto& [name, value] : args.named) members.emplace_back(Value(name), value);
   return Value(percent_format(interpreter.text(input), make_dict(std::move(members)), interpreter));
@@ -144,7 +151,8 @@ std::string url_quote(std::string_view text) {
   constexpr std::string_view kSafe = "_.-~/";
   std::string out;
   for (char c : text) {
-    bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || kSafe.find(c) != std::string_view::npos;
+    bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                 kSafe.find(c) != std::string_view::npos;
     if (plain) {
       out += c;
     } else {
@@ -163,11 +171,21 @@ Value urlencode_filter(Interpreter& interpreter, const Value& input, Args& args)
 }
 
 constexpr NamedFilter kFilters[] = {
-    {"capitalize", capitalize_filter}, {"center", center_filter},   {"e", escape_filter},
-    {"escape", escape_filter},         {"format", format_filter},   {"forceescape", escape_filter},
-    {"indent", indent_filter},         {"lower", lower_filter},     {"replace", replace_filter},
-    {"title", title_filter},           {"trim", trim_filter},       {"truncate", truncate_filter},
-    {"upper", upper_filter},           {"urlencode", urlencode_filter}, {"wordcount", wordcount_filter},
+    {"capitalize", capitalize_filter},
+    {"center", center_filter},
+    {"e", escape_filter},
+    {"escape", escape_filter},
+    {"format", format_filter},
+    {"forceescape", escape_filter},
+    {"indent", indent_filter},
+    {"lower", lower_filter},
+    {"replace", replace_filter},
+    {"title", title_filter},
+    {"trim", trim_filter},
+    {"truncate", truncate_filter},
+    {"upper", upper_filter},
+    {"urlencode", urlencode_filter},
+    {"wordcount", wordcount_filter},
 };
 
 }  // namespace

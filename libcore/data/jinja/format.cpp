@@ -37,22 +37,30 @@ std::string group_digits(const std::string& digits, char separator, size_t each)
 
 // Digits without sign.
 std::string integer_digits(uint64_t magnitude, const Spec& spec) {
-  int base = spec.type == 'x' || spec.type == 'X' ? 16 : spec.type == 'o' ? 8 : spec.type == 'b' ? 2 : 10;
+  int base = spec.type == 'x' || spec.type == 'X' ? 16
+             : spec.type == 'o'                   ? 8
+             : spec.type == 'b'                   ? 2
+                                                  : 10;
   std::string digits;
   do {
     digits += "0123456789abcdef"[magnitude % static_cast<uint64_t>(base)];
     magnitude /= static_cast<uint64_t>(base);
   } while (magnitude != 0);
   std::reverse(digits.begin(), digits.end());
-  if (spec.comma || spec.underscore) digits = group_digits(digits, spec.comma ? ',' : '_', base == 10 ? 3 : 4);
-  if (spec.type == 'X') std::transform(digits.begin(), digits.end(), digits.begin(), [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
+  if (spec.comma || spec.underscore)
+    digits = group_digits(digits, spec.comma ? ',' : '_', base == 10 ? 3 : 4);
+  if (spec.type == 'X')
+    std::transform(digits.begin(), digits.end(), digits.begin(),
+                   [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
   if (spec.alternate && base != 10) digits = std::string("0") + spec.type + digits;
   return digits;
 }
 
 std::string float_digits(double magnitude, const Spec& spec) {
-  if (std::isinf(magnitude)) return spec.type == 'F' || spec.type == 'E' || spec.type == 'G' ? "INF" : "inf";
-  if (std::isnan(magnitude)) return spec.type == 'F' || spec.type == 'E' || spec.type == 'G' ? "NAN" : "nan";
+  if (std::isinf(magnitude))
+    return spec.type == 'F' || spec.type == 'E' || spec.type == 'G' ? "INF" : "inf";
+  if (std::isnan(magnitude))
+    return spec.type == 'F' || spec.type == 'E' || spec.type == 'G' ? "NAN" : "nan";
   if (spec.type == '\0' && spec.precision < 0) return float_repr(magnitude);
   char type = spec.type == '%' ? 'f' : spec.type == '\0' || spec.type == 'n' ? 'g' : spec.type;
   if (spec.type == '%') magnitude *= 100;
@@ -68,7 +76,8 @@ std::string float_digits(double magnitude, const Spec& spec) {
   return spec.type == '%' ? digits + "%" : digits;
 }
 
-std::string aligned(const std::string& sign, const std::string& body, const Spec& spec, char default_align) {
+std::string aligned(const std::string& sign, const std::string& body, const Spec& spec,
+                    char default_align) {
   char align = spec.align != '\0' ? spec.align : default_align;
   if (align == '=') {
     auto width = spec.width - static_cast<int64_t>(sign.size());
@@ -76,13 +85,16 @@ std::string aligned(const std::string& sign, const std::string& body, const Spec
   }
   std::string all = sign + body;
   auto length = static_cast<int64_t>(support::count_code_points(all));
-  if (align != '^' || spec.width <= length) return pad(all, spec.width, spec.fill, align == '<' ? '<' : '>');
+  if (align != '^' || spec.width <= length)
+    return pad(all, spec.width, spec.fill, align == '<' ? '<' : '>');
   // Unlike str.center, the odd blank goes right.
   int64_t left = (spec.width - length) / 2;
   return pad(pad(all, length + left, spec.fill, '>'), spec.width, spec.fill, '<');
 }
 
-std::string sign_of(bool negative, char sign) { return negative ? "-" : sign == '+' ? "+" : sign == ' ' ? " " : ""; }
+std::string sign_of(bool negative, char sign) {
+  return negative ? "-" : sign == '+' ? "+" : sign == ' ' ? " " : "";
+}
 
 std::string format_integer(int64_t value, const Spec& spec) {
   uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
@@ -90,14 +102,16 @@ std::string format_integer(int64_t value, const Spec& spec) {
 }
 
 std::string format_float(double value, const Spec& spec) {
-  return aligned(sign_of(std::signbit(value) && !std::isnan(value), spec.sign), float_digits(std::fabs(value), spec), spec, '>');
+  return aligned(sign_of(std::signbit(value) && !std::isnan(value), spec.sign),
+                 float_digits(std::fabs(value), spec), spec, '>');
 }
 
 std::string format_text(std::string text, const Spec& spec) {
   if (spec.precision >= 0) {
     std::vector<std::string_view> all = characters(text);
     std::string cut;
-    for (size_t i = 0; i < std::min(all.size(), static_cast<size_t>(spec.precision)); ++i) cut += all[i];
+    for (size_t i = 0; i < std::min(all.size(), static_cast<size_t>(spec.precision)); ++i)
+      cut += all[i];
     text = std::move(cut);
   }
   return aligned("", text, spec, '<');
@@ -131,7 +145,8 @@ class Percent {
       char c = format_[at_++];
       out += c == '%' ? conversion() : std::string(1, c);
     }
-    if (!mapped_ && next_ < arguments_.size() && !values_.is_dict()) fault("not all values were used in a % format");
+    if (!mapped_ && next_ < arguments_.size() && !values_.is_dict())
+      fault("not all values were used in a % format");
     interpreter_.budget().text(out.size());
     return out;
   }
@@ -161,7 +176,9 @@ class Percent {
     }
     Spec spec;
     bool zero = false;
-    for (; at_ < format_.size() && std::string_view("-+ #0").find(format_[at_]) != std::string_view::npos; ++at_) {
+    for (; at_ < format_.size() &&
+           std::string_view("-+ #0").find(format_[at_]) != std::string_view::npos;
+         ++at_) {
       char flag = format_[at_];
       if (flag == '-') spec.align = '<';
       if (flag == '+' || (flag == ' ' && spec.sign != '+')) spec.sign = flag;
@@ -196,11 +213,13 @@ class Percent {
       if (!v.is_number() || (v.is_float() && spec.type != 'd' && spec.type != 'i'))
         fault(std::string("%") + spec.type + " needs a number, not " + v.type_name());
       double number = v.number();
-      if (v.is_float() && !(std::fabs(number) < 9.2e18)) fault("a number leaves the range of 64 bits");
+      if (v.is_float() && !(std::fabs(number) < 9.2e18))
+        fault("a number leaves the range of 64 bits");
       return format_integer(v.is_float() ? static_cast<int64_t>(number) : v.integer(), spec);
     }
     if (std::string_view("fFeEgG").find(spec.type) != std::string_view::npos) {
-      if (!v.is_number()) fault(std::string("%") + spec.type + " needs a number, not " + v.type_name());
+      if (!v.is_number())
+        fault(std::string("%") + spec.type + " needs a number, not " + v.type_name());
       return format_float(v.number(), spec);
     }
     fault(std::string("% conversion '") + spec.type + "' is not supported");
@@ -246,7 +265,9 @@ Spec parse_spec(std::string_view text) {
   }
   check_size(spec.width, spec.precision);
   if (at < text.size()) spec.type = text[at++];
-  if (at != text.size() || std::string_view("\0sdnxXobeEfFgG%c", 16).find(spec.type) == std::string_view::npos || spec.type == 'c')
+  if (at != text.size() ||
+      std::string_view("\0sdnxXobeEfFgG%c", 16).find(spec.type) == std::string_view::npos ||
+      spec.type == 'c')
     fault("format '" + std::string(text) + "' is not supported");
   return spec;
 }
@@ -282,9 +303,11 @@ class Brace {
     if (close == std::string_view::npos) fault("a format has '{' without '}'");
     std::string_view inner = format_.substr(at_, close - at_);
     at_ = close + 1;
-    if (inner.find('{') != std::string_view::npos) fault("a format within a format is not supported");
+    if (inner.find('{') != std::string_view::npos)
+      fault("a format within a format is not supported");
     size_t colon = std::min(inner.find(':'), inner.size());
-    std::string_view spec_text = colon < inner.size() ? inner.substr(colon + 1) : std::string_view();
+    std::string_view spec_text =
+        colon < inner.size() ? inner.substr(colon + 1) : std::string_view();
     inner = inner.substr(0, colon);
     char conversion = '\0';
     if (size_t bang = inner.find('!'); bang != std::string_view::npos) {
@@ -304,10 +327,12 @@ class Brace {
     Value v;
     if (name.empty() || (name[0] >= '0' && name[0] <= '9')) {
       auto index = name.empty() ? std::optional<int64_t>(next_++) : parse_int(name, 10);
-      if (!index.has_value() || static_cast<size_t>(*index) >= args_.positional.size()) fault("a format has no value for '{" + name + "}'");
+      if (!index.has_value() || static_cast<size_t>(*index) >= args_.positional.size())
+        fault("a format has no value for '{" + name + "}'");
       v = args_.positional[static_cast<size_t>(*index)];
     } else {
-      auto at = std::find_if(args_.named.begin(), args_.named.end(), [&](const auto& a) { return a.first == name; });
+      auto at = std::find_if(args_.named.begin(), args_.named.end(),
+                             [&](const auto& a) { return a.first == name; });
       if (at == args_.named.end()) fault("a format names '" + name + "', which was not given");
       v = at->second;
     }
@@ -320,7 +345,8 @@ class Brace {
         size_t stop = path.find(']', i);
         if (stop == std::string_view::npos) fault("a format has '[' without ']'");
         std::string_view key = path.substr(i + 1, stop - i - 1);
-        bool digits = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
+        bool digits = !key.empty() && std::all_of(key.begin(), key.end(),
+                                                  [](char c) { return c >= '0' && c <= '9'; });
         v = interpreter_.item(v, digits ? Value(*parse_int(key, 10)) : Value(key));
         i = stop + 1;
       }
@@ -334,14 +360,16 @@ class Brace {
     Spec spec = parse_spec(spec_text);
     bool real = std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
     if (v.is_string()) {
-      if (spec.type != '\0' && spec.type != 's') fault(std::string("format '") + spec.type + "' does not take a str");
+      if (spec.type != '\0' && spec.type != 's')
+        fault(std::string("format '") + spec.type + "' does not take a str");
       return format_text(v.string(), spec);
     }
     if (!v.is_number()) fault("a format does not take " + v.type_name());
     if (spec.type == 's') fault("format 's' does not take " + v.type_name());
     if (v.is_bool() && spec.type == '\0') return format_text(interpreter_.text(v), spec);
     if (v.is_float() || real) {
-      if (v.is_float() && !real && spec.type != '\0' && spec.type != 'n') fault(std::string("format '") + spec.type + "' does not take a float");
+      if (v.is_float() && !real && spec.type != '\0' && spec.type != 'n')
+        fault(std::string("format '") + spec.type + "' does not take a float");
       return format_float(v.number(), spec);
     }
     return format_integer(v.integer(), spec);
@@ -356,7 +384,8 @@ class Brace {
 
 }  // namespace
 
-std::string percent_format(const std::string& format, const Value& values, Interpreter& interpreter) {
+std::string percent_format(const std::string& format, const Value& values,
+                           Interpreter& interpreter) {
   return Percent(format, values, interpreter).run();
 }
 

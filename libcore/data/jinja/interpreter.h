@@ -1,6 +1,6 @@
 // Runs a template's tree over a context. One object per rendering; not thread-safe.
-// Invariants: recursion is bounded (kMaxDepth), and so are steps and produced text (Budget); nothing but the given values,
-// and the clock through strftime_now, can be reached.
+// Invariants: recursion is bounded (kMaxDepth), and so are steps and produced text (Budget);
+// nothing but the given values, and the clock through strftime_now, can be reached.
 #pragma once
 
 #include <ctime>
@@ -46,8 +46,8 @@ class Interpreter {
   Budget& budget() { return budget_; }
   std::time_t now() const { return now_.has_value() ? *now_ : std::time(nullptr); }
   Value call(const Value& callee, Args& args);
-  Value attribute(const Value& of, const std::string& name);    // a.b
-  Value item(const Value& of, const Value& key);                // a[b]
+  Value attribute(const Value& of, const std::string& name);  // a.b
+  Value item(const Value& of, const Value& key);              // a[b]
   Value filter(const std::string& name, const Value& input, Args& args);
   bool test(const std::string& name, const Value& input, Args& args);
   std::string text(const Value& v) { return to_text(v, budget_); }
@@ -84,8 +84,8 @@ class Interpreter {
   std::optional<std::time_t> now_;
   Budget budget_;
   ScopePtr scope_;
-  std::string top_;                  // the rendering's text
-  std::string* out_ = &top_;         // where text goes now
+  std::string top_;           // the rendering's text
+  std::string* out_ = &top_;  // where text goes now
   std::vector<std::pair<size_t, size_t>> spans_;
   int line_ = 1, depth_ = 0;
   // What may hold itself: emptied at the end so that it is freed.
@@ -97,9 +97,11 @@ class Interpreter {
 Value binary_operation(std::string_view op, const Value& a, const Value& b, Budget& budget);
 Value negate(const Value& v);
 // a[start:stop:step] of a string, list or tuple; parts may be null.
-Value slice_of(const Value& of, const Value* start, const Value* stop, const Value* step, Budget& budget);
+Value slice_of(const Value& of, const Value* start, const Value* stop, const Value* step,
+               Budget& budget);
 // Python's printf-style and format-method templates (format.cpp).
-std::string percent_format(const std::string& format, const Value& values, Interpreter& interpreter);
+std::string percent_format(const std::string& format, const Value& values,
+                           Interpreter& interpreter);
 std::string brace_format(const std::string& format, const Args& args, Interpreter& interpreter);
 
 // Tables of built-in things; null when there is none of that name.

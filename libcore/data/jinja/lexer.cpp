@@ -26,8 +26,9 @@ std::string normalize_newlines(std::string_view source, bool drop_last) {
   return out;
 }
 
-constexpr std::string_view kOperators[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
-                                           "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
+constexpr std::string_view kOperators[] = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                           "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                           ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
 class Lexer {
  public:
@@ -40,7 +41,9 @@ class Lexer {
   }
 
  private:
-  std::string_view rest(size_t at) const { return std::string_view(source_).substr(std::min(at, source_.size())); }
+  std::string_view rest(size_t at) const {
+    return std::string_view(source_).substr(std::min(at, source_.size()));
+  }
   bool looking_at(size_t at, std::string_view text) const { return rest(at).starts_with(text); }
   void add(TokenKind kind, std::string text) { tokens_.push_back({kind, line_, std::move(text)}); }
 
@@ -78,7 +81,8 @@ class Lexer {
     size_t newline = text.rfind('\n');
     bool own_line = newline != std::string_view::npos || pos_ == 0 || source_[pos_ - 1] == '\n';
     size_t line_start = newline == std::string_view::npos ? 0 : newline + 1;
-    return own_line && strip_right(text.substr(line_start)).empty() ? text.substr(0, line_start) : text;
+    return own_line && strip_right(text.substr(line_start)).empty() ? text.substr(0, line_start)
+                                                                    : text;
   }
 
   void emit_text(size_t open, char sign, bool variable) {
@@ -86,7 +90,9 @@ class Lexer {
     if (!text.empty()) add(TokenKind::kData, std::string(text));
   }
 
-  char sign_at(size_t at) const { return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0'; }
+  char sign_at(size_t at) const {
+    return at < source_.size() && (source_[at] == '-' || source_[at] == '+') ? source_[at] : '\0';
+  }
 
   void text_until_tag() {
     size_t open = pos_;
@@ -208,7 +214,8 @@ class Lexer {
       char c = op[0];
       if (c == '(' || c == '[' || c == '{') brackets += c == '(' ? ')' : c == '[' ? ']' : '}';
       if (c == ')' || c == ']' || c == '}') {
-        if (brackets.empty() || brackets.back() != c) syntax_fault(line_, "unexpected '" + std::string(op) + "'");
+        if (brackets.empty() || brackets.back() != c)
+          syntax_fault(line_, "unexpected '" + std::string(op) + "'");
         brackets.pop_back();
       }
       add(TokenKind::kOperator, std::string(op));
@@ -217,12 +224,15 @@ class Lexer {
     }
     int length;
     support::decode_utf8(source_.data() + pos_, &length);
-    syntax_fault(line_, "unexpected character '" + source_.substr(pos_, static_cast<size_t>(length)) + "'");
+    syntax_fault(
+        line_, "unexpected character '" + source_.substr(pos_, static_cast<size_t>(length)) + "'");
   }
 
   // Digits with single underscores between them, from `at`.
   size_t digits_end(size_t at, bool (*ok)(char)) const {
-    while (at < source_.size() && (ok(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() && ok(source_[at + 1]))))
+    while (
+        at < source_.size() &&
+        (ok(source_[at]) || (source_[at] == '_' && at + 1 < source_.size() && ok(source_[at + 1]))))
       ++at;
     return at;
   }
@@ -230,17 +240,20 @@ class Lexer {
   void number() {
     size_t at = pos_;
     bool floating = false;
-    if (source_[at] == '0' && at + 1 < source_.size() && std::string_view("xXoObB").find(source_[at + 1]) != std::string_view::npos) {
+    if (source_[at] == '0' && at + 1 < source_.size() &&
+        std::string_view("xXoObB").find(source_[at + 1]) != std::string_view::npos) {
       at = digits_end(at + 2, is_hex);
     } else {
       at = digits_end(at, is_digit);
       bool after_dot = pos_ > 0 && source_[pos_ - 1] == '.';  // a.0.1 is two subscripts
-      if (!after_dot && at + 1 < source_.size() && source_[at] == '.' && is_digit(source_[at + 1])) {
+      if (!after_dot && at + 1 < source_.size() && source_[at] == '.' &&
+          is_digit(source_[at + 1])) {
         at = digits_end(at + 1, is_digit);
         floating = true;
       }
       size_t power = at;
-      if (!after_dot && power < source_.size() && (source_[power] == 'e' || source_[power] == 'E')) {
+      if (!after_dot && power < source_.size() &&
+          (source_[power] == 'e' || source_[power] == 'E')) {
         ++power;
         if (power < source_.size() && (source_[power] == '+' || source_[power] == '-')) ++power;
         if (power < source_.size() && is_digit(source_[power])) {
@@ -296,7 +309,8 @@ class Lexer {
 
   void append_code(std::string& out, std::string_view digits, size_t want, int base) const {
     bool good = digits.size() == want && std::all_of(digits.begin(), digits.end(), is_hex);
-    uint32_t code = good ? static_cast<uint32_t>(std::stoul(std::string(digits), nullptr, base)) : 0;
+    uint32_t code =
+        good ? static_cast<uint32_t>(std::stoul(std::string(digits), nullptr, base)) : 0;
     if (!good || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
       syntax_fault(line_, "a string has a bad escape '\\" + std::string(digits) + "'");
     support::append_utf8(out, code);

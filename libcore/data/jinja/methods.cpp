@@ -41,12 +41,14 @@ Value splitlines(Interpreter& interpreter, const Value& self, Args& args) {
   Parameters p(args, "splitlines", {"keepends"});
   interpreter.budget().text(text_of(self).size());
   Values lines;
-  for (std::string_view line : split_lines(text_of(self), p.boolean(0, false))) lines.emplace_back(line);
+  for (std::string_view line : split_lines(text_of(self), p.boolean(0, false)))
+    lines.emplace_back(line);
   return make_list(std::move(lines));
 }
 
 // The part of a string that start and end arguments leave, in bytes; begin is where it starts.
-std::string_view window(const std::string& text, const Parameters& p, size_t* begin, int64_t* first_index) {
+std::string_view window(const std::string& text, const Parameters& p, size_t* begin,
+                        int64_t* first_index) {
   *begin = 0;
   *first_index = 0;
   if (!p.given(1) && !p.given(2)) return text;
@@ -54,10 +56,14 @@ std::string_view window(const std::string& text, const Parameters& p, size_t* be
   auto size = static_cast<int64_t>(all.size());
   auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); };
   int64_t from = clamp(p.integer(1, 0)), to = clamp(p.integer(2, size));
-  auto offset = [&](int64_t i) { return i == size ? text.size() : static_cast<size_t>(all[static_cast<size_t>(i)].data() - text.data()); };
+  auto offset = [&](int64_t i) {
+    return i == size ? text.size()
+                     : static_cast<size_t>(all[static_cast<size_t>(i)].data() - text.data());
+  };
   *begin = offset(from);
   *first_index = from;
-  return to <= from ? std::string_view() : std::string_view(text).substr(*begin, offset(to) - *begin);
+  return to <= from ? std::string_view()
+                    : std::string_view(text).substr(*begin, offset(to) - *begin);
 }
 
 Value affix(const Value& self, Args& args, const char* name, bool at_start) {
@@ -66,10 +72,13 @@ Value affix(const Value& self, Args& args, const char* name, bool at_start) {
   int64_t index;
   std::string_view text = window(text_of(self), p, &begin, &index);
   const Value& wanted = p.require(0);
-  Values options = wanted.is_list() && wanted.list().kind == ListKind::kTuple ? wanted.list().items : Values{wanted};
+  Values options = wanted.is_list() && wanted.list().kind == ListKind::kTuple ? wanted.list().items
+                                                                              : Values{wanted};
   for (const Value& option : options) {
-    if (!option.is_string()) fault(std::string(name) + " needs a string or a tuple of strings, not " + option.type_name());
-    if (at_start ? text.starts_with(option.string()) : text.ends_with(option.string())) return Value(true);
+    if (!option.is_string())
+      fault(std::string(name) + " needs a string or a tuple of strings, not " + option.type_name());
+    if (at_start ? text.starts_with(option.string()) : text.ends_with(option.string()))
+      return Value(true);
   }
   return Value(false);
 }
@@ -96,7 +105,9 @@ Value count_in(Interpreter&, const Value& self, Args& args) {
   std::string wanted = p.text(0, "");
   if (wanted.empty()) return Value(support::count_code_points(text) + 1);
   size_t n = 0;
-  for (size_t at = text.find(wanted); at != std::string_view::npos; at = text.find(wanted, at + wanted.size())) ++n;
+  for (size_t at = text.find(wanted); at != std::string_view::npos;
+       at = text.find(wanted, at + wanted.size()))
+    ++n;
   return Value(n);
 }
 
@@ -106,7 +117,8 @@ Value replace_method(Interpreter& interpreter, const Value& self, Args& args) {
   p.require(1);
   std::string from = p.text(0, ""), to = p.text(1, "");
   const std::string& text = text_of(self);
-  interpreter.budget().text(text.size() + (text.size() / std::max<size_t>(from.size(), 1) + 1) * to.size());
+  interpreter.budget().text(text.size() +
+                            (text.size() / std::max<size_t>(from.size(), 1) + 1) * to.size());
   return Value(replace_all(text, from, to, p.integer(2, -1)));
 }
 
@@ -132,8 +144,10 @@ Value partition_side(const Value& self, Args& args, bool last) {
   std::string_view text = text_of(self);
   size_t at = last ? text.rfind(separator) : text.find(separator);
   if (at == std::string_view::npos)
-    return last ? make_tuple({Value(""), Value(""), self}) : make_tuple({self, Value(""), Value("")});
-  return make_tuple({Value(text.substr(0, at)), Value(separator), Value(text.substr(at + separator.size()))});
+    return last ? make_tuple({Value(""), Value(""), self})
+                : make_tuple({self, Value(""), Value("")});
+  return make_tuple(
+      {Value(text.substr(0, at)), Value(separator), Value(text.substr(at + separator.size()))});
 }
 
 Value pad_method(Interpreter& interpreter, const Value& self, Args& args, char where) {
@@ -149,7 +163,8 @@ Value zfill(Interpreter& interpreter, const Value& self, Args& args) {
   p.require(0);
   const std::string& text = text_of(self);
   size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
-  std::string made = text.substr(0, sign) + pad(text.substr(sign), p.integer(0, 0) - static_cast<int64_t>(sign), "0", '>');
+  std::string made = text.substr(0, sign) +
+                     pad(text.substr(sign), p.integer(0, 0) - static_cast<int64_t>(sign), "0", '>');
   interpreter.budget().text(made.size());
   return Value(std::move(made));
 }
@@ -157,7 +172,8 @@ Value zfill(Interpreter& interpreter, const Value& self, Args& args) {
 Value swapcase(Interpreter&, const Value& self, Args&) {
   std::string out;
   for (std::string_view c : characters(text_of(self)))
-    support::is_upper(code_of(c)) ? support::append_lower(out, code_of(c)) : support::append_upper(out, code_of(c));
+    support::is_upper(code_of(c)) ? support::append_lower(out, code_of(c))
+                                  : support::append_upper(out, code_of(c));
   return Value(std::move(out));
 }
 
@@ -174,7 +190,8 @@ Value remove_affix(const Value& self, Args& args, bool prefix) {
 // is...(): not empty, and every character is of the kind.
 Value all_of(const Value& self, bool (*kind)(uint32_t)) {
   std::vector<std::string_view> all = characters(text_of(self));
-  return Value(!all.empty() && std::all_of(all.begin(), all.end(), [&](std::string_view c) { return kind(code_of(c)); }));
+  return Value(!all.empty() && std::all_of(all.begin(), all.end(),
+                                           [&](std::string_view c) { return kind(code_of(c)); }));
 }
 
 Value is_case(Interpreter& interpreter, const Value& self, const char* name) {
@@ -207,7 +224,8 @@ constexpr NamedMethod kStringMethods[] = {
     {"join", join_method},
     {"upper", [](I& i, const V& s, Args& a) { return find_text_filter("upper")(i, s, a); }},
     {"lower", [](I& i, const V& s, Args& a) { return find_text_filter("lower")(i, s, a); }},
-    {"capitalize", [](I& i, const V& s, Args& a) { return find_text_filter("capitalize")(i, s, a); }},
+    {"capitalize",
+     [](I& i, const V& s, Args& a) { return find_text_filter("capitalize")(i, s, a); }},
     {"title", [](I&, const V& s, Args&) { return V(title_case(text_of(s))); }},
     {"casefold", [](I&, const V& s, Args&) { return V(support::case_fold(text_of(s))); }},
     {"swapcase", swapcase},
@@ -224,9 +242,19 @@ constexpr NamedMethod kStringMethods[] = {
     {"isdecimal", [](I&, const V& s, Args&) { return all_of(s, support::is_decimal); }},
     {"isnumeric", [](I&, const V& s, Args&) { return all_of(s, support::is_numeric); }},
     {"isalpha", [](I&, const V& s, Args&) { return all_of(s, support::is_letter); }},
-    {"isalnum", [](I&, const V& s, Args&) { return all_of(s, [](uint32_t c) { return support::is_letter(c) || support::is_numeric(c); }); }},
-    {"isspace", [](I&, const V& s, Args&) { return all_of(s, [](uint32_t c) { return support::is_white_space(c) || (c >= 0x1C && c <= 0x1F); }); }},
-    {"isascii", [](I&, const V& s, Args&) { return V(text_of(s).empty() || all_of(s, [](uint32_t c) { return c < 0x80; }).boolean()); }},
+    {"isalnum",
+     [](I&, const V& s, Args&) {
+       return all_of(s, [](uint32_t c) { return support::is_letter(c) || support::is_numeric(c); });
+     }},
+    {"isspace",
+     [](I&, const V& s, Args&) {
+       return all_of(
+           s, [](uint32_t c) { return support::is_white_space(c) || (c >= 0x1C && c <= 0x1F); });
+     }},
+    {"isascii",
+     [](I&, const V& s, Args&) {
+       return V(text_of(s).empty() || all_of(s, [](uint32_t c) { return c < 0x80; }).boolean());
+     }},
     {"islower", [](I& i, const V& s, Args&) { return is_case(i, s, "lower"); }},
     {"isupper", [](I& i, const V& s, Args&) { return is_case(i, s, "upper"); }},
 };
@@ -251,7 +279,8 @@ Value same(Interpreter&, const Value& self, Args& args) {
   return self;  // values do not change
 }
 
-Value dict_view(Interpreter& interpreter, const Value& self, Args& args, const char* label, bool keys, bool values) {
+Value dict_view(Interpreter& interpreter, const Value& self, Args& args, const char* label,
+                bool keys, bool values) {
   Parameters(args, label, {});
   Values items;
   interpreter.budget().work(self.dict().items.size());
@@ -269,16 +298,19 @@ Value dict_get(Interpreter& interpreter, const Value& self, Args& args) {
 }
 
 constexpr NamedMethod kListMethods[] = {
-    {"index", list_index}, {"count", list_count}, {"copy", same},      {"append", nullptr},  {"extend", nullptr},
-    {"insert", nullptr},   {"pop", nullptr},      {"remove", nullptr}, {"reverse", nullptr}, {"sort", nullptr},
-    {"clear", nullptr},
+    {"index", list_index}, {"count", list_count}, {"copy", same},     {"append", nullptr},
+    {"extend", nullptr},   {"insert", nullptr},   {"pop", nullptr},   {"remove", nullptr},
+    {"reverse", nullptr},  {"sort", nullptr},     {"clear", nullptr},
 };
 
 constexpr NamedMethod kDictMethods[] = {
     {"get", dict_get},
-    {"items", [](I& i, const V& s, Args& a) { return dict_view(i, s, a, "dict_items", true, true); }},
-    {"keys", [](I& i, const V& s, Args& a) { return dict_view(i, s, a, "dict_keys", true, false); }},
-    {"values", [](I& i, const V& s, Args& a) { return dict_view(i, s, a, "dict_values", false, true); }},
+    {"items",
+     [](I& i, const V& s, Args& a) { return dict_view(i, s, a, "dict_items", true, true); }},
+    {"keys",
+     [](I& i, const V& s, Args& a) { return dict_view(i, s, a, "dict_keys", true, false); }},
+    {"values",
+     [](I& i, const V& s, Args& a) { return dict_view(i, s, a, "dict_values", false, true); }},
     {"copy", same},
     {"clear", nullptr},
     {"pop", nullptr},
@@ -297,7 +329,9 @@ const NamedMethod* find_method(const NamedMethod (&table)[N], std::string_view n
 
 }  // namespace
 
-const NamedMethod* find_string_method(std::string_view name) { return find_method(kStringMethods, name); }
+const NamedMethod* find_string_method(std::string_view name) {
+  return find_method(kStringMethods, name);
+}
 
 const NamedMethod* find_container_method(const Value& container, std::string_view name) {
   if (container.is_dict()) return find_method(kDictMethods, name);

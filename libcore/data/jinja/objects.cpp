@@ -28,13 +28,12 @@ class BoundMethod : public Object {
   BoundMethod(Value self, const NamedMethod& method) : self_(std::move(self)), method_(method) {}
   std::string type_name() const override { return "builtin_function_or_method"; }
   std::string repr() const override {
-    return "<built-in method " + std::string(method_.name) + " of " + self_.type_name() + " object>";
+    return "<built-in method " + std::string(method_.name) + " of " + self_.type_name() +
+           " object>";
   }
   int nesting() const override { return self_.nesting() + 1; }
   bool callable() const override { return true; }
   Value call(Interpreter& interpreter, Args& args) override {
-    if (method_.function == nullptr)
-      fault("method '" + std::string(method_.name) + "' of '" + self_.type_name() + "' is not allowed in templates");
     return method_.function(interpreter, self_, args);
   }
 
@@ -103,19 +102,23 @@ class Joiner : public Object {
 };
 
 Value make_range(Interpreter& interpreter, Args& args) {
-  if (args.positional.empty() || args.positional.size() > 3 || !args.named.empty()) fault("range takes 1 to 3 integers");
+  if (args.positional.empty() || args.positional.size() > 3 || !args.named.empty())
+    fault("range takes 1 to 3 integers");
   int64_t parts[3] = {0, 0, 1};
   for (size_t i = 0; i < args.positional.size(); ++i) {
-    if (!args.positional[i].is_integral()) fault("range takes integers, not " + args.positional[i].type_name());
+    if (!args.positional[i].is_integral())
+      fault("range takes integers, not " + args.positional[i].type_name());
     parts[i] = args.positional[i].integer();
   }
   if (args.positional.size() == 1) std::swap(parts[0], parts[1]);
   auto [from, to, by] = std::tuple(parts[0], parts[1], parts[2]);
   if (by == 0) fault("range's step cannot be zero");
-  std::string label = "range(" + std::to_string(from) + ", " + std::to_string(to) + (by == 1 ? "" : ", " + std::to_string(by)) + ")";
+  std::string label = "range(" + std::to_string(from) + ", " + std::to_string(to) +
+                      (by == 1 ? "" : ", " + std::to_string(by)) + ")";
   Values items;
   for (int64_t i = from; by > 0 ? i < to : i > to;) {
-    if (static_cast<int64_t>(items.size()) >= kMaxRange) fault("a range of more than " + std::to_string(kMaxRange) + " numbers");
+    if (static_cast<int64_t>(items.size()) >= kMaxRange)
+      fault("a range of more than " + std::to_string(kMaxRange) + " numbers");
     items.emplace_back(i);
     if (__builtin_add_overflow(i, by, &i)) break;
   }
@@ -230,8 +233,10 @@ std::optional<Value> Loop::attribute(std::string_view name) {
   if (name == "length") return Value(n);
   if (name == "depth") return Value(depth_ + 1);
   if (name == "depth0") return Value(depth_);
-  if (name == "previtem") return index_ > 0 ? (*items_)[index_ - 1] : Value::undefined("there is no previous item");
-  if (name == "nextitem") return index_ + 1 < n ? (*items_)[index_ + 1] : Value::undefined("there is no next item");
+  if (name == "previtem")
+    return index_ > 0 ? (*items_)[index_ - 1] : Value::undefined("there is no previous item");
+  if (name == "nextitem")
+    return index_ + 1 < n ? (*items_)[index_ + 1] : Value::undefined("there is no next item");
   static constexpr NamedMethod kChanged{"changed", &Loop::changed}, kCycle{"cycle", &Loop::cycle};
   Value self{std::shared_ptr<Object>(shared_from_this())};
   if (name == "changed") return make_bound_method(self, kChanged);
@@ -258,7 +263,8 @@ Value make_bound_method(const Value& self, const NamedMethod& method) {
 }
 
 Value make_macro(const Stmt& stmt, std::string name, ScopePtr closure) {
-  return Value(std::shared_ptr<Object>(std::make_shared<Macro>(stmt, std::move(name), std::move(closure))));
+  return Value(
+      std::shared_ptr<Object>(std::make_shared<Macro>(stmt, std::move(name), std::move(closure))));
 }
 
 void add_globals(Scope& scope) {
@@ -269,7 +275,9 @@ void add_globals(Scope& scope) {
   add("namespace", make_namespace_value);
   add("raise_exception", raise_exception);
   add("strftime_now", strftime_now);
-  add("dict", [](Interpreter& interpreter, Args& args) { return make_dict(members_of(interpreter, args, "dict")); });
+  add("dict", [](Interpreter& interpreter, Args& args) {
+    return make_dict(members_of(interpreter, args, "dict"));
+  });
   add("joiner", [](Interpreter&, Args& args) {
     Parameters p(args, "joiner", {"sep"});
     return Value(std::shared_ptr<Object>(std::make_shared<Joiner>(p.text(0, ", "))));

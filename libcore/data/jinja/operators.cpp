@@ -95,7 +95,9 @@ Value repeat(const Value& what, int64_t times, Budget& budget) {
   return make_list(std::move(items), what.list().kind);
 }
 
-bool is_sequence(const Value& v) { return v.is_string() || (v.is_list() && v.list().kind <= ListKind::kTuple); }
+bool is_sequence(const Value& v) {
+  return v.is_string() || (v.is_list() && v.list().kind <= ListKind::kTuple);
+}
 
 size_t clamp_index(int64_t index, int64_t size, bool backwards) {
   if (index < 0) index += size;
@@ -110,7 +112,8 @@ int64_t slice_part(const Value* part, int64_t otherwise) {
 }
 
 // The positions that a slice of a sequence of `size` elements takes.
-std::vector<size_t> slice_positions(size_t count, const Value* start, const Value* stop, const Value* step) {
+std::vector<size_t> slice_positions(size_t count, const Value* start, const Value* stop,
+                                    const Value* step) {
   auto size = static_cast<int64_t>(count);
   int64_t by = slice_part(step, 1);
   if (by == 0) fault("slice step cannot be zero");
@@ -118,10 +121,15 @@ std::vector<size_t> slice_positions(size_t count, const Value* start, const Valu
   if (by > 0) {
     auto from = static_cast<int64_t>(clamp_index(slice_part(start, 0), size, false));
     auto to = static_cast<int64_t>(clamp_index(slice_part(stop, size), size, false));
-    for (int64_t i = from; i < to; i += std::min(by, size)) positions.push_back(static_cast<size_t>(i));
+    for (int64_t i = from; i < to; i += std::min(by, size))
+      positions.push_back(static_cast<size_t>(i));
   } else {
-    int64_t from = start == nullptr ? size - 1 : static_cast<int64_t>(clamp_index(slice_part(start, 0), size, true)) - 1;
-    int64_t to = stop == nullptr ? -1 : static_cast<int64_t>(clamp_index(slice_part(stop, 0), size, true)) - 1;
+    int64_t from = start == nullptr
+                       ? size - 1
+                       : static_cast<int64_t>(clamp_index(slice_part(start, 0), size, true)) - 1;
+    int64_t to = stop == nullptr
+                     ? -1
+                     : static_cast<int64_t>(clamp_index(slice_part(stop, 0), size, true)) - 1;
     int64_t back = by <= -size ? std::max<int64_t>(size, 1) : -by;
     for (int64_t i = from; i > to; i -= back) positions.push_back(static_cast<size_t>(i));
   }
@@ -139,7 +147,8 @@ Value binary_operation(std::string_view op, const Value& a, const Value& b, Budg
     budget.text(a.string().size() + b.string().size());
     return Value(a.string() + b.string());
   }
-  if (op == "+" && is_sequence(a) && is_sequence(b) && a.is_list() && b.is_list() && a.list().kind == b.list().kind) {
+  if (op == "+" && is_sequence(a) && is_sequence(b) && a.is_list() && b.is_list() &&
+      a.list().kind == b.list().kind) {
     Values items = a.list().items;
     items.insert(items.end(), b.list().items.begin(), b.list().items.end());
     budget.work(items.size());
@@ -147,7 +156,8 @@ Value binary_operation(std::string_view op, const Value& a, const Value& b, Budg
   }
   if (op == "*" && is_sequence(a) && b.is_integral()) return repeat(a, b.integer(), budget);
   if (op == "*" && is_sequence(b) && a.is_integral()) return repeat(b, a.integer(), budget);
-  fault("operator " + std::string(op) + " does not take '" + a.type_name() + "' and '" + b.type_name() + "'");
+  fault("operator " + std::string(op) + " does not take '" + a.type_name() + "' and '" +
+        b.type_name() + "'");
 }
 
 Value negate(const Value& v) {
@@ -157,7 +167,8 @@ Value negate(const Value& v) {
   return integer_operation("-", 0, v.integer());
 }
 
-Value slice_of(const Value& of, const Value* start, const Value* stop, const Value* step, Budget& budget) {
+Value slice_of(const Value& of, const Value* start, const Value* stop, const Value* step,
+               Budget& budget) {
   if (of.is_undefined()) fault(of.why_undefined());
   if (of.is_string()) {
     budget.work(of.string().size() / 4);
@@ -167,13 +178,15 @@ Value slice_of(const Value& of, const Value* start, const Value* stop, const Val
     for (size_t i : slice_positions(all.size(), start, stop, step)) text += all[i];
     return Value(std::move(text));
   }
-  if (!of.is_list() || of.list().kind >= ListKind::kView) return Value::undefined("'" + of.type_name() + " object' cannot be sliced");
+  if (!of.is_list() || of.list().kind >= ListKind::kView)
+    return Value::undefined("'" + of.type_name() + " object' cannot be sliced");
   const Values& all = of.list().items;
   budget.work(all.size());
   Values items;
   for (size_t i : slice_positions(all.size(), start, stop, step)) items.push_back(all[i]);
   // A range's slice is a range, which prints differently; nothing else tells them apart.
-  return make_list(std::move(items), of.list().kind == ListKind::kTuple ? ListKind::kTuple : ListKind::kList);
+  return make_list(std::move(items),
+                   of.list().kind == ListKind::kTuple ? ListKind::kTuple : ListKind::kList);
 }
 
 }  // namespace loongforge::data::jinja

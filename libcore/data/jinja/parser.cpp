@@ -31,7 +31,8 @@ class Parser : public ExpressionParser {
     return stmt;
   }
 
-  // Statements up to a block tag with one of the names, whose name is left as the current token. No names: to the end.
+  // Statements up to a block tag with one of the names, whose name is left as the current token. No
+  // names: to the end.
   Block block(Names ends, std::string_view what) {
     Depth depth(*this);
     int opened = current().line;
@@ -95,8 +96,10 @@ class Parser : public ExpressionParser {
       if (loops_ == 0) syntax_fault(line, "{% " + name + " %} stands outside a loop");
       return make(name == "break" ? StmtKind::kBreak : StmtKind::kContinue, line);
     }
-    for (std::string_view known : {"block", "extends", "include", "import", "from", "autoescape", "do", "trans"})
-      if (name == known) syntax_fault(line, "{% " + name + " %} is not supported in chat templates");
+    for (std::string_view known :
+         {"block", "extends", "include", "import", "from", "autoescape", "do", "trans"})
+      if (name == known)
+        syntax_fault(line, "{% " + name + " %} is not supported in chat templates");
     syntax_fault(line, "unknown or misplaced tag {% " + name + " %}");
   }
 
@@ -157,14 +160,16 @@ class Parser : public ExpressionParser {
       if (skip_operator("=")) {
         parameter.otherwise = expression();
       } else if (!stmt.parameters.empty() && stmt.parameters.back().otherwise != nullptr) {
-        syntax_fault(name.line, "parameter '" + name.text + "' without a default follows one with a default");
+        syntax_fault(name.line,
+                     "parameter '" + name.text + "' without a default follows one with a default");
       }
       stmt.parameters.push_back(std::move(parameter));
     }
     next();
   }
 
-  // The body of a macro or call block: loops outside do not reach in, and what it names decides what it takes.
+  // The body of a macro or call block: loops outside do not reach in, and what it names decides
+  // what it takes.
   void routine_body(Stmt& stmt, std::string_view end, std::string_view what) {
     int loops = std::exchange(loops_, 0);
     bool varargs = std::exchange(saw_varargs_, false), kwargs = std::exchange(saw_kwargs_, false);

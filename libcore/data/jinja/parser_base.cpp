@@ -30,7 +30,8 @@ std::string describe(const Token& token) {
 
 ExpressionParser::Depth::Depth(ExpressionParser& parser) : parser_(parser) {
   if (++parser.depth_ > kMaxDepth)
-    syntax_fault(parser.current().line, "constructs nest more than " + std::to_string(kMaxDepth) + " deep");
+    syntax_fault(parser.current().line,
+                 "constructs nest more than " + std::to_string(kMaxDepth) + " deep");
 }
 
 bool ExpressionParser::skip_name(std::string_view name) {
@@ -46,7 +47,8 @@ bool ExpressionParser::skip_operator(std::string_view op) {
 }
 
 void ExpressionParser::unexpected(std::string_view wanted) const {
-  syntax_fault(current().line, "expected " + std::string(wanted) + ", found " + describe(current()));
+  syntax_fault(current().line,
+               "expected " + std::string(wanted) + ", found " + describe(current()));
 }
 
 Token ExpressionParser::expect(TokenKind kind, std::string_view what) {
@@ -78,7 +80,9 @@ ExprPtr ExpressionParser::finish(ExprPtr expr) const {
   look(expr->arguments.rest);
   look(expr->arguments.rest_named);
   expr->height = highest + 1;
-  if (expr->height > kMaxHeight) syntax_fault(expr->line, "an expression nests more than " + std::to_string(kMaxHeight) + " deep");
+  if (expr->height > kMaxHeight)
+    syntax_fault(expr->line,
+                 "an expression nests more than " + std::to_string(kMaxHeight) + " deep");
   return expr;
 }
 
@@ -230,7 +234,8 @@ ExprPtr ExpressionParser::primary() {
   switch (token.kind) {
     case TokenKind::kName:
       next();
-      if (token.text == "true" || token.text == "True" || token.text == "false" || token.text == "False") {
+      if (token.text == "true" || token.text == "True" || token.text == "false" ||
+          token.text == "False") {
         node->constant = Value(token.text[0] == 't' || token.text[0] == 'T');
       } else if (token.text != "none" && token.text != "None") {
         node->kind = ExprKind::kName;
@@ -296,7 +301,9 @@ ExprPtr ExpressionParser::dict_literal() {
 }
 
 bool ExpressionParser::tuple_ends(EndNames ends) const {
-  if (current().kind == TokenKind::kVariableEnd || current().kind == TokenKind::kBlockEnd || is_operator(")")) return true;
+  if (current().kind == TokenKind::kVariableEnd || current().kind == TokenKind::kBlockEnd ||
+      is_operator(")"))
+    return true;
   for (std::string_view name : ends)
     if (is_name(name)) return true;
   return false;
@@ -327,7 +334,8 @@ void ExpressionParser::require_assignable(const Expr& target) const {
 }
 
 ExprPtr ExpressionParser::simple_target(bool with_namespace) {
-  if (with_namespace && current().kind == TokenKind::kName && ahead().kind == TokenKind::kOperator && ahead().text == ".") {
+  if (with_namespace && current().kind == TokenKind::kName &&
+      ahead().kind == TokenKind::kOperator && ahead().text == ".") {
     ExprPtr expr = make(ExprKind::kNamespaceTarget, current().line);
     expr->name = current().text;
     next();
@@ -344,7 +352,8 @@ ExprPtr ExpressionParser::target(EndNames ends, bool with_namespace) {
   if (is_operator(",")) {
     ExprPtr all = make(ExprKind::kTuple, line);
     all->kids.push_back(std::move(made));
-    while (skip_operator(",") && !tuple_ends(ends)) all->kids.push_back(simple_target(with_namespace));
+    while (skip_operator(",") && !tuple_ends(ends))
+      all->kids.push_back(simple_target(with_namespace));
     made = finish(std::move(all));
   }
   require_assignable(*made);
@@ -389,7 +398,8 @@ ExprPtr ExpressionParser::subscript(ExprPtr node) {
       expr->kids.push_back(std::move(node));
       return finish(std::move(expr));
     }
-    if (name.kind != TokenKind::kInteger) syntax_fault(name.line, "expected a name or number after '.'");
+    if (name.kind != TokenKind::kInteger)
+      syntax_fault(name.line, "expected a name or number after '.'");
     expr->kids.push_back(std::move(node));
     expr->kids.push_back(make(ExprKind::kConst, line));
     expr->kids[1]->constant = integer_value(name);
@@ -440,7 +450,8 @@ Arguments ExpressionParser::arguments() {
     } else if (skip_operator("**")) {
       require(made.rest_named == nullptr);
       made.rest_named = expression();
-    } else if (current().kind == TokenKind::kName && ahead().kind == TokenKind::kOperator && ahead().text == "=") {
+    } else if (current().kind == TokenKind::kName && ahead().kind == TokenKind::kOperator &&
+               ahead().text == "=") {
       require(made.rest_named == nullptr);
       std::string name = current().text;
       next();
@@ -485,9 +496,10 @@ ExprPtr ExpressionParser::test(ExprPtr node) {
   while (skip_operator(".")) expr->name += "." + expect(TokenKind::kName, "a test's name").text;
   expr->kids.push_back(std::move(node));
   const Token& token = current();
-  bool literal = token.kind == TokenKind::kString || token.kind == TokenKind::kInteger || token.kind == TokenKind::kFloat ||
-                 is_operator("[") || is_operator("{");
-  bool name = token.kind == TokenKind::kName && token.text != "else" && token.text != "or" && token.text != "and";
+  bool literal = token.kind == TokenKind::kString || token.kind == TokenKind::kInteger ||
+                 token.kind == TokenKind::kFloat || is_operator("[") || is_operator("{");
+  bool name = token.kind == TokenKind::kName && token.text != "else" && token.text != "or" &&
+              token.text != "and";
   if (is_operator("(")) {
     expr->arguments = arguments();
   } else if (literal || name) {

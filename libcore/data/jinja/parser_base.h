@@ -1,5 +1,5 @@
-// Expressions of the template language, by recursive descent with Jinja's precedences. Base of the statement parser.
-// Thread-safety: one object per parse.
+// Expressions of the template language, by recursive descent with Jinja's precedences. Base of the
+// statement parser. Thread-safety: one object per parse.
 #pragma once
 
 #include <initializer_list>
@@ -36,8 +36,12 @@ class ExpressionParser {
   void next() {
     if (pos_ + 1 < tokens_.size()) ++pos_;
   }
-  bool is_name(std::string_view name) const { return current().kind == TokenKind::kName && current().text == name; }
-  bool is_operator(std::string_view op) const { return current().kind == TokenKind::kOperator && current().text == op; }
+  bool is_name(std::string_view name) const {
+    return current().kind == TokenKind::kName && current().text == name;
+  }
+  bool is_operator(std::string_view op) const {
+    return current().kind == TokenKind::kOperator && current().text == op;
+  }
   bool skip_name(std::string_view name);
   bool skip_operator(std::string_view op);
   Token expect(TokenKind kind, std::string_view what);

@@ -126,7 +126,9 @@ class JsonPrinter {
 
  private:
   void print_float(double d) {
-    out += std::isnan(d) ? "NaN" : std::isinf(d) ? (d < 0 ? "-Infinity" : "Infinity") : float_repr(d);
+    out += std::isnan(d)   ? "NaN"
+           : std::isinf(d) ? (d < 0 ? "-Infinity" : "Infinity")
+                           : float_repr(d);
   }
 
   void print_string(std::string_view s) {
@@ -188,7 +190,8 @@ class JsonPrinter {
 
   void print_key(const Value& key) {
     if (key.is_string()) return print_string(key.string());
-    if (!key.is_none() && !key.is_number()) fault("a key of type " + key.type_name() + " cannot be written as JSON");
+    if (!key.is_none() && !key.is_number())
+      fault("a key of type " + key.type_name() + " cannot be written as JSON");
     out += '"';
     print(key, 0);
     out += '"';
@@ -247,14 +250,16 @@ std::string float_repr(double d) {
     std::snprintf(tail, sizeof tail, "e%c%02d", exponent < 0 ? '-' : '+', std::abs(exponent));
     return out + tail;
   }
-  if (exponent < 0) return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
+  if (exponent < 0)
+    return sign + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   auto whole = static_cast<size_t>(exponent) + 1;
   if (digits.size() <= whole) return sign + digits + std::string(whole - digits.size(), '0') + ".0";
   return sign + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
 std::string string_repr(std::string_view s) {
-  char quote = s.find('\'') != std::string_view::npos && s.find('"') == std::string_view::npos ? '"' : '\'';
+  char quote =
+      s.find('\'') != std::string_view::npos && s.find('"') == std::string_view::npos ? '"' : '\'';
   std::string out(1, quote);
   for (size_t i = 0; i < s.size();) {
     int length;

@@ -1,4 +1,5 @@
-// The interpreter's statements and scopes. A Fault ends the rendering, so nothing is restored on its way.
+// The interpreter's statements and scopes. A Fault ends the rendering, so nothing is restored on
+// its way.
 #include <algorithm>
 
 #include "data/jinja/interpreter.h"
@@ -172,7 +173,8 @@ Interpreter::Flow Interpreter::run_for(const Stmt& stmt, const Value& iterable, 
   loop->finish();
   scope_ = outer;
   if (items->empty() && stmt.bodies.size() > 1) {
-    // The else branch has a scope of its own as well; break and continue in it belong to the loop around.
+    // The else branch has a scope of its own as well; break and continue in it belong to the loop
+    // around.
     scope_ = std::make_shared<Scope>(outer);
     Flow flow = run_block(stmt.bodies[1]);
     scope_ = outer;
@@ -181,7 +183,8 @@ Interpreter::Flow Interpreter::run_for(const Stmt& stmt, const Value& iterable, 
   return Flow::kNext;
 }
 
-Value Interpreter::call_loop(const Stmt& loop, const ScopePtr& scope, const Value& iterable, int depth) {
+Value Interpreter::call_loop(const Stmt& loop, const ScopePtr& scope, const Value& iterable,
+                             int depth) {
   std::string text;
   std::string* outer = std::exchange(out_, &text);
   ScopePtr before = std::exchange(scope_, scope);
@@ -220,9 +223,12 @@ void Interpreter::assign(const Expr& target, const Value& value) {
       return;
     case ExprKind::kNamespaceTarget: {
       const Value* holder = scope_->find(target.name);
-      auto* space = holder != nullptr && holder->is_object() ? dynamic_cast<Namespace*>(&holder->object()) : nullptr;
+      auto* space = holder != nullptr && holder->is_object()
+                        ? dynamic_cast<Namespace*>(&holder->object())
+                        : nullptr;
       line_ = target.line;
-      if (space == nullptr) fault("'" + target.name + "' is no namespace, so its attributes cannot be set");
+      if (space == nullptr)
+        fault("'" + target.name + "' is no namespace, so its attributes cannot be set");
       space->set(target.attribute, value);
       return;
     }
@@ -230,14 +236,15 @@ void Interpreter::assign(const Expr& target, const Value& value) {
       line_ = target.line;
       Values items = items_of(value, budget_);
       if (items.size() != target.kids.size())
-        fault(std::to_string(items.size()) + " values cannot be unpacked into " + std::to_string(target.kids.size()) +
-              " names");
+        fault(std::to_string(items.size()) + " values cannot be unpacked into " +
+              std::to_string(target.kids.size()) + " names");
       for (size_t i = 0; i < items.size(); ++i) assign(*target.kids[i], items[i]);
     }
   }
 }
 
-Value Interpreter::call_macro(const Stmt& macro, const std::string& name, const ScopePtr& closure, Args& args) {
+Value Interpreter::call_macro(const Stmt& macro, const std::string& name, const ScopePtr& closure,
+                              Args& args) {
   Deeper deeper(*this);
   ScopePtr before = scope_;
   auto scope = std::make_shared<Scope>(closure);
@@ -254,7 +261,8 @@ Value Interpreter::call_macro(const Stmt& macro, const std::string& name, const 
   Members kwargs;
   Value caller = Value::undefined("no caller is defined");
   for (auto& [key, value] : args.named) {
-    auto at = std::find_if(macro.parameters.begin(), macro.parameters.end(), [&](const Parameter& p) { return p.name == key; });
+    auto at = std::find_if(macro.parameters.begin(), macro.parameters.end(),
+                           [&](const Parameter& p) { return p.name == key; });
     auto index = static_cast<size_t>(at - macro.parameters.begin());
     if (index < count) {
       if (bound[index]) fault("macro '" + name + "' got its argument '" + key + "' twice");
@@ -275,8 +283,9 @@ Value Interpreter::call_macro(const Stmt& macro, const std::string& name, const 
   for (size_t i = 0; i < count; ++i) {
     const Parameter& p = macro.parameters[i];
     if (bound[i]) continue;
-    scope->set(p.name, p.otherwise != nullptr ? eval(*p.otherwise)
-                                              : Value::undefined("parameter '" + p.name + "' was not provided"));
+    scope->set(p.name, p.otherwise != nullptr
+                           ? eval(*p.otherwise)
+                           : Value::undefined("parameter '" + p.name + "' was not provided"));
   }
   std::string text = capture(macro.bodies[0]);
   scope_ = before;

@@ -54,7 +54,8 @@ std::string_view strip(std::string_view text, const std::string* chars, bool lef
   return text;
 }
 
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to, int64_t count) {
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to,
+                        int64_t count) {
   std::string out;
   size_t at = 0;
   if (from.empty()) {
@@ -124,7 +125,8 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
     uint32_t c = decode_utf8(text.data() + i, &length);
     size_t end = i;
     i += static_cast<size_t>(length);
-    bool breaks = (c >= '\n' && c <= '\r') || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
+    bool breaks = (c >= '\n' && c <= '\r') || (c >= 0x1C && c <= 0x1E) || c == 0x85 ||
+                  c == 0x2028 || c == 0x2029;
     if (!breaks) continue;
     if (c == '\r' && i < text.size() && text[i] == '\n') ++i;
     lines.push_back(text.substr(start, (keep_ends ? i : end) - start));
@@ -144,13 +146,15 @@ std::vector<std::string_view> split_space(std::string_view text, int64_t limit, 
     }
     if (from_right) {
       size_t begin = text.size();
-      while (begin > 0 && !is_space_char(text.substr(last_char(text.substr(0, begin)), begin - last_char(text.substr(0, begin)))))
+      while (begin > 0 && !is_space_char(text.substr(last_char(text.substr(0, begin)),
+                                                     begin - last_char(text.substr(0, begin)))))
         begin = last_char(text.substr(0, begin));
       parts.push_back(text.substr(begin));
       text = strip(text.substr(0, begin), nullptr, false, true);
     } else {
       size_t end = 0;
-      while (end < text.size() && !is_space_char(text.substr(end, first_length(text.substr(end))))) end += first_length(text.substr(end));
+      while (end < text.size() && !is_space_char(text.substr(end, first_length(text.substr(end)))))
+        end += first_length(text.substr(end));
       parts.push_back(text.substr(0, end));
       text = strip(text.substr(end), nullptr, true, false);
     }
@@ -159,7 +163,8 @@ std::vector<std::string_view> split_space(std::string_view text, int64_t limit, 
   return parts;
 }
 
-std::vector<std::string_view> split_by(std::string_view text, std::string_view separator, int64_t limit, bool from_right) {
+std::vector<std::string_view> split_by(std::string_view text, std::string_view separator,
+                                       int64_t limit, bool from_right) {
   std::vector<std::string_view> parts;
   if (separator.empty()) fault("split needs a separator that is not empty");
   while (limit-- != 0) {
@@ -202,7 +207,8 @@ std::optional<int64_t> parse_int(std::string_view text, int base) {
     }
   }
   if (base == 0) base = 10;
-  if (base < 2 || base > 36 || text.empty() || text.front() == '_' || text.back() == '_') return std::nullopt;
+  if (base < 2 || base > 36 || text.empty() || text.front() == '_' || text.back() == '_')
+    return std::nullopt;
   std::string digits(negative ? "-" : "");
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '_' && text[i - 1] == '_') return std::nullopt;
@@ -230,13 +236,15 @@ std::optional<double> parse_float(std::string_view text) {
   } else {
     auto digit = [](char c) { return c >= '0' && c <= '9'; };
     for (size_t i = 0; i < text.size(); ++i) {
-      bool between = text[i] == '_' && i > 0 && i + 1 < text.size() && digit(text[i - 1]) && digit(text[i + 1]);
+      bool between = text[i] == '_' && i > 0 && i + 1 < text.size() && digit(text[i - 1]) &&
+                     digit(text[i + 1]);
       if (text[i] == '_' && !between) return std::nullopt;
       if (text[i] != '_') digits += text[i];
     }
     if (digits.empty() || !(digit(digits[0]) || digits[0] == '.')) return std::nullopt;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (end != digits.data() + digits.size() || error == std::errc::invalid_argument) return std::nullopt;
+    if (end != digits.data() + digits.size() || error == std::errc::invalid_argument)
+      return std::nullopt;
     if (error == std::errc::result_out_of_range)
       value = digits.find("e-") != std::string::npos || digits.find("E-") != std::string::npos
                   ? 0.0

@@ -39,16 +39,20 @@ bool has_case(Interpreter& interpreter, const Value& v, bool upper) {
   for (std::string_view c : characters(text)) {
     int length;
     uint32_t code = support::decode_utf8(c.data(), &length);
-    if (support::is_title(code) || (upper ? support::is_lower(code) : support::is_upper(code))) return false;
+    if (support::is_title(code) || (upper ? support::is_lower(code) : support::is_upper(code)))
+      return false;
     found = found || (upper ? support::is_upper(code) : support::is_lower(code));
   }
   return found;
 }
 
 bool is_sequence(const Value& v) {
-  return v.is_string() || v.is_dict() || v.is_undefined() || (v.is_list() && v.list().kind < ListKind::kView);
+  return v.is_string() || v.is_dict() || v.is_undefined() ||
+         (v.is_list() && v.list().kind < ListKind::kView);
 }
-bool is_iterable(const Value& v) { return v.is_string() || v.is_dict() || v.is_list() || v.is_undefined(); }
+bool is_iterable(const Value& v) {
+  return v.is_string() || v.is_dict() || v.is_list() || v.is_undefined();
+}
 
 struct NamedTest {
   std::string_view name;
@@ -79,30 +83,50 @@ constexpr NamedTest kTests[] = {
     {"equalto", relation<[](const Value& a, const Value& b, Budget& g) { return equal(a, b, g); }>},
     {"!=", relation<[](const Value& a, const Value& b, Budget& g) { return !equal(a, b, g); }>},
     {"ne", relation<[](const Value& a, const Value& b, Budget& g) { return !equal(a, b, g); }>},
-    {">", relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) == 1; }>},
-    {"gt", relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) == 1; }>},
-    {"greaterthan", relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) == 1; }>},
-    {">=", relation<[](const Value& a, const Value& b, Budget& g) { int c = compare(a, b, g); return c == 0 || c == 1; }>},
-    {"ge", relation<[](const Value& a, const Value& b, Budget& g) { int c = compare(a, b, g); return c == 0 || c == 1; }>},
+    {">",
+     relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) == 1; }>},
+    {"gt",
+     relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) == 1; }>},
+    {"greaterthan",
+     relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) == 1; }>},
+    {">=", relation<[](const Value& a, const Value& b, Budget& g) {
+       int c = compare(a, b, g);
+       return c == 0 || c == 1;
+     }>},
+    {"ge", relation<[](const Value& a, const Value& b, Budget& g) {
+       int c = compare(a, b, g);
+       return c == 0 || c == 1;
+     }>},
     {"<", relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) < 0; }>},
-    {"lt", relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) < 0; }>},
-    {"lessthan", relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) < 0; }>},
-    {"<=", relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) <= 0; }>},
-    {"le", relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) <= 0; }>},
+    {"lt",
+     relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) < 0; }>},
+    {"lessthan",
+     relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) < 0; }>},
+    {"<=",
+     relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) <= 0; }>},
+    {"le",
+     relation<[](const Value& a, const Value& b, Budget& g) { return compare(a, b, g) <= 0; }>},
     {"in", relation<[](const Value& a, const Value& b, Budget& g) { return contains(b, a, g); }>},
     {"sameas", relation<[](const Value& a, const Value& b, Budget&) { return a.same_as(b); }>},
 };
 
-bool lower_test(Interpreter& interpreter, const Value& v, Args&) { return has_case(interpreter, v, false); }
-bool upper_test(Interpreter& interpreter, const Value& v, Args&) { return has_case(interpreter, v, true); }
+bool lower_test(Interpreter& interpreter, const Value& v, Args&) {
+  return has_case(interpreter, v, false);
+}
+bool upper_test(Interpreter& interpreter, const Value& v, Args&) {
+  return has_case(interpreter, v, true);
+}
 
 bool filter_test(Interpreter&, const Value& v, Args&) {
   if (!v.is_string()) return false;
   const std::string& name = v.string();
-  return find_filter(name) != nullptr || find_text_filter(name) != nullptr || find_select_filter(name) != nullptr;
+  return find_filter(name) != nullptr || find_text_filter(name) != nullptr ||
+         find_select_filter(name) != nullptr;
 }
 
-bool test_test(Interpreter&, const Value& v, Args&) { return v.is_string() && find_test(v.string()) != nullptr; }
+bool test_test(Interpreter&, const Value& v, Args&) {
+  return v.is_string() && find_test(v.string()) != nullptr;
+}
 
 }  // namespace
 

@@ -14,7 +14,8 @@ constexpr uint64_t kMaxSteps = 50'000'000;
 constexpr uint64_t kMaxBytes = uint64_t{512} << 20;
 
 int checked_nesting(int deepest) {
-  if (deepest + 1 > kMaxNesting) fault("values nest more than " + std::to_string(kMaxNesting) + " deep");
+  if (deepest + 1 > kMaxNesting)
+    fault("values nest more than " + std::to_string(kMaxNesting) + " deep");
   return deepest + 1;
 }
 
@@ -62,9 +63,11 @@ bool equal_dicts(const DictData& a, const DictData& b, Budget& budget) {
   return true;
 }
 
-// Keys: hashable values only, so neither lists nor dicts (a tuple's items are compared one level deep).
+// Keys: hashable values only, so neither lists nor dicts (a tuple's items are compared one level
+// deep).
 bool equal_keys(const Value& a, const Value& b) {
-  if (a.is_string() || b.is_string()) return a.is_string() && b.is_string() && a.string() == b.string();
+  if (a.is_string() || b.is_string())
+    return a.is_string() && b.is_string() && a.string() == b.string();
   if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
   if (a.is_list() && b.is_list()) {
     const Values &x = a.list().items, &y = b.list().items;
@@ -85,7 +88,9 @@ void require_hashable(const Value& key) {
 
 }  // namespace
 
-void fault(std::string message, std::string hint) { throw Fault{std::move(message), std::move(hint)}; }
+void fault(std::string message, std::string hint) {
+  throw Fault{std::move(message), std::move(hint)};
+}
 
 void Budget::work(uint64_t steps) {
   steps_ += steps;
@@ -94,7 +99,8 @@ void Budget::work(uint64_t steps) {
 
 void Budget::text(uint64_t bytes) {
   bytes_ += bytes;
-  if (bytes_ > kMaxBytes) fault("the template makes too much text (" + std::to_string(kMaxBytes >> 20) + " MB)");
+  if (bytes_ > kMaxBytes)
+    fault("the template makes too much text (" + std::to_string(kMaxBytes >> 20) + " MB)");
 }
 
 Value Value::undefined(std::string why) {
@@ -161,7 +167,8 @@ bool Value::same_as(const Value& other) const {
   if (is_bool()) return boolean() == other.boolean();
   if (is_int()) return integer() == other.integer();
   if (is_float()) return number() == other.number();
-  if (is_string()) return string() == other.string();  // short strings and literals are shared in Python
+  if (is_string())
+    return string() == other.string();  // short strings and literals are shared in Python
   if (is_list()) return list_ptr() == other.list_ptr();
   if (is_dict()) return &dict() == &other.dict();
   if (is_object()) return object_ptr() == other.object_ptr();
@@ -249,7 +256,8 @@ int compare(const Value& a, const Value& b, Budget& budget) {
     int c = a.string().compare(b.string());  // byte order of UTF-8 is code point order
     return c < 0 ? -1 : c > 0;
   }
-  if (a.is_list() && b.is_list() && a.list().kind == b.list().kind && a.list().kind <= ListKind::kTuple) {
+  if (a.is_list() && b.is_list() && a.list().kind == b.list().kind &&
+      a.list().kind <= ListKind::kTuple) {
     const Values &x = a.list().items, &y = b.list().items;
     for (size_t i = 0; i < std::min(x.size(), y.size()); ++i)
       if (!equal(x[i], y[i], budget)) return compare(x[i], y[i], budget);

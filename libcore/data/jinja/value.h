@@ -1,7 +1,7 @@
-// Values of the template language: Python's, as far as templates see them. Immutable except for namespaces and the like
-// (class Object) and the position of generators.
-// Thread-safety: a value belongs to the rendering that made it.
-// Invariants: strings are valid UTF-8; containers nest at most kMaxNesting deep, so recursion over them is bounded.
+// Values of the template language: Python's, as far as templates see them. Immutable except for
+// namespaces and the like (class Object) and the position of generators. Thread-safety: a value
+// belongs to the rendering that made it. Invariants: strings are valid UTF-8; containers nest at
+// most kMaxNesting deep, so recursion over them is bounded.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct Fault {
 
 inline constexpr int kMaxNesting = 160;
 
-// What a rendering may still spend. Every loop that depends on the template or its data draws on it.
+// What a rendering may still spend. Every loop that depends on the template or its data draws on
+// it.
 class Budget {
  public:
   void work(uint64_t steps);  // throws Fault when used up
@@ -75,13 +76,19 @@ class Value {
   // REQUIRES: the matching kind (int64 and double also take the numbers below them).
   bool boolean() const { return std::get<bool>(v_); }
   int64_t integer() const { return is_bool() ? boolean() : std::get<int64_t>(v_); }
-  double number() const { return is_float() ? std::get<double>(v_) : static_cast<double>(integer()); }
+  double number() const {
+    return is_float() ? std::get<double>(v_) : static_cast<double>(integer());
+  }
   const std::string& string() const { return *std::get<std::shared_ptr<const std::string>>(v_); }
   const ListData& list() const { return *std::get<std::shared_ptr<const ListData>>(v_); }
-  const std::shared_ptr<const ListData>& list_ptr() const { return std::get<std::shared_ptr<const ListData>>(v_); }
+  const std::shared_ptr<const ListData>& list_ptr() const {
+    return std::get<std::shared_ptr<const ListData>>(v_);
+  }
   const DictData& dict() const { return *std::get<std::shared_ptr<const DictData>>(v_); }
   Object& object() const { return *std::get<std::shared_ptr<Object>>(v_); }
-  const std::shared_ptr<Object>& object_ptr() const { return std::get<std::shared_ptr<Object>>(v_); }
+  const std::shared_ptr<Object>& object_ptr() const {
+    return std::get<std::shared_ptr<Object>>(v_);
+  }
   const std::string& why_undefined() const { return *std::get<Undefined>(v_).why; }
 
   std::string type_name() const;  // Python's: "str", "list", "NoneType"
@@ -90,7 +97,8 @@ class Value {
 
  private:
   std::variant<std::monostate, Undefined, bool, int64_t, double, std::shared_ptr<const std::string>,
-               std::shared_ptr<const ListData>, std::shared_ptr<const DictData>, std::shared_ptr<Object>>
+               std::shared_ptr<const ListData>, std::shared_ptr<const DictData>,
+               std::shared_ptr<Object>>
       v_;
 };
 
@@ -103,9 +111,9 @@ struct ListData {
   ListKind kind = ListKind::kList;
   Values items;
   int nesting = 1;
-  std::string label;                        // range and views: how they print; generators: which
-  std::vector<std::string> names;           // attributes of a named tuple
-  mutable size_t position = 0;              // generators: items taken so far
+  std::string label;               // range and views: how they print; generators: which
+  std::vector<std::string> names;  // attributes of a named tuple
+  mutable size_t position = 0;     // generators: items taken so far
 };
 
 struct DictData {
@@ -150,7 +158,8 @@ std::string to_text(const Value& v, Budget& budget);  // str()
 std::string repr(const Value& v, Budget& budget);
 std::string float_repr(double d);
 std::string string_repr(std::string_view s);
-// What a for loop would see: list items, dict keys, characters; nothing for undefined. Uses generators up.
+// What a for loop would see: list items, dict keys, characters; nothing for undefined. Uses
+// generators up.
 Values items_of(const Value& v, Budget& budget);
 std::vector<std::string_view> characters(std::string_view text);
 // len(); Fault for what has none.
