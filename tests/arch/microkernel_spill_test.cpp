@@ -26,7 +26,8 @@ struct Function {
   std::vector<Instruction> code;
 };
 
-const char* const kKernels[] = {"::mul_tile<", "::strided_tile<", "::few_fp8<", "::few_bf16<"};
+const char* const kKernels[] = {"::mul_tile<", "::strided_tile<", "::few_fp8<", "::few_bf16<",
+                                "::few_rows<"};
 
 bool is_micro_kernel(const std::string& name) {
   for (const char* kernel : kKernels)

@@ -1,6 +1,7 @@
 // gemm of the AVX2 ISA.
 #include "kernels/generic/gemm.h"
 
+#include "kernels/avx2/few.h"
 #include "kernels/avx2/tile.h"
 #include "kernels/avx2/vec.h"
 #include "kernels/avx2/weights.h"
@@ -20,14 +21,16 @@ struct IsaAvx2 {
   template <class Tile>
   static constexpr int64_t short_k_block = 512;
 
-  static constexpr int64_t few_rows = 0;
+  static constexpr int64_t few_rows = kFewRows;
   template <class Tile>
-  static bool fuses(const GemmTerm&) {
-    return false;
+  static bool fuses(const GemmTerm& term) {
+    return Tile::kRounds && term.b_kind == GemmTerm::B::kWeightT && term.w->elem != Elem::kF32;
   }
   template <class Tile>
-  static void mul_few(int, const GemmTerm&, int64_t, int64_t, int64_t, const float*, float*,
-                      int64_t, bool) {}
+  static void mul_few(int rows, const GemmTerm& term, int64_t j0, int64_t k0, int64_t k,
+                      const float* a, float* c, int64_t ldc, bool accumulate) {
+    few_of_weight_t<Tile>(rows, *term.w, j0, k0, k, a, c, ldc, accumulate);
+  }
 
   template <class Tile>
   static const float* direct_panel(const GemmTerm& term, int64_t j0, int64_t k0) {

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #include <stddef.h>
 
-#include "kernels/generic/pack.h"
+#include "kernels/avx2/pack.h"
 
 namespace loongforge::kernels::avx2 {
 
@@ -73,19 +73,19 @@ struct Tile {
 
   template <class T>
   static void pack_a(const T* src, int64_t ld, int rows_valid, int64_t k, float* dst) {
-    pack_panel<kRound, kMr>(src, ld, 1, rows_valid, k, dst);
+    pack_a_rows<kRound>(src, ld, rows_valid, k, dst);
   }
   template <class T>
   static void pack_a_t(const T* src, int64_t ld, int rows_valid, int64_t k, float* dst) {
-    pack_panel<kRound, kMr>(src, 1, ld, rows_valid, k, dst);
+    pack_a_columns<kRound>(src, ld, rows_valid, k, dst);
   }
   template <class T>
   static void pack_b(const T* src, int64_t ld, int cols_valid, int64_t k, float* dst) {
-    pack_panel<kRound, kNr>(src, 1, ld, cols_valid, k, dst);
+    pack_b_rows<kRound>(src, ld, cols_valid, k, dst);
   }
   template <class T>
   static void pack_b_t(const T* src, int64_t ld, int cols_valid, int64_t k, float* dst) {
-    pack_panel<kRound, kNr>(src, ld, 1, cols_valid, k, dst);
+    pack_b_columns<kRound>(src, ld, cols_valid, k, dst);
   }
 
  private:

@@ -5,8 +5,8 @@
 // blocks of it and transposes them.
 #pragma once
 
+#include "kernels/avx2/pack.h"
 #include "kernels/avx2/tile.h"
-#include "kernels/avx2/vec.h"
 #include "kernels/gemm.h"
 #include "kernels/generic/fp8_bits.h"
 
@@ -64,7 +64,6 @@ template <bool kRound>
 LF_INLINE V operand(V x) {
   return kRound ? x.to_bf16() : x;
 }
-LF_INLINE __m128i load128(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
 
 // ---- W^T: columns n0 .. n0 + 15, rows k0 .. k0 + k of the product's B. REQUIRES n0 % 16 == 0, k0
 // % 128 == 0.
@@ -114,30 +113,6 @@ LF_INLINE void transpose_bytes(const uint8_t* src, __m128i out[16]) {
     for (int i = 0; i < 16; ++i) x[i] = y[i];
   }
   for (int i = 0; i < 16; ++i) out[i] = x[i];
-}
-
-LF_INLINE void transpose8(__m256 r[8]) {
-  __m256 t[8];
-  for (int i = 0; i < 4; ++i) {
-    t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-    t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-  }
-  for (int i = 0; i < 2; ++i) {
-    r[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44);
-    r[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xEE);
-    r[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44);
-    r[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xEE);
-  }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
-    t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
-  }
-  for (int i = 0; i < 8; ++i) r[i] = t[i];
-}
-
-LF_INLINE __m256 load8(const float* p) { return _mm256_loadu_ps(p); }
-LF_INLINE __m256 load8(const Bf16* p) {
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load128(p)), 16));
 }
 
 // rows: how many of the 16 n the panel still takes; row n goes to dst + (n ^ 1) * 16.

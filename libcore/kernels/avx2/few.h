@@ -1,0 +1,97 @@
+// Products of up to 4 rows with a packed weight whose values are decoded in registers and never
+// stored: generation is bound by reading weights.
+#pragma once
+
+#include "kernels/avx2/weights.h"
+
+namespace loongforge::kernels::avx2 {
+namespace {
+
+inline constexpr int kFewRows = 4;
+inline constexpr int64_t kAhead = 1024;  // bytes of weight that are asked for in advance
+
+template <bool kSmall>
+struct Fp8Rows {
+  Fp8Decoder d;
+  static constexpr int64_t kRowBytes = 16;
+  LF_INLINE V load(const uint8_t* p) const { return decode<kSmall>(d, load128(p)); }
+};
+struct Bf16Rows {
+  static constexpr int64_t kRowBytes = 32;
+  LF_INLINE V load(const uint8_t* p) const { return V::load(reinterpret_cast<const Bf16*>(p)); }
+};
+
+#define LF_FEW_ROWS(X) X(0) X(1) X(2) X(3)
+#define LF_FEW_START(i)                         \
+  __m256 c##i##0 = _mm256_setzero_ps();         \
+  __m256 c##i##1 = _mm256_setzero_ps();         \
+  if constexpr (i < kRows) {                    \
+    c##i##0 = _mm256_loadu_ps(c + i * ldc);     \
+    c##i##1 = _mm256_loadu_ps(c + i * ldc + 8); \
+  }
+#define LF_FEW_STEP(i)                           \
+  if constexpr (i < kRows) {                     \
+    const __m256 x = _mm256_broadcast_ss(a + i); \
+    c##i##0 = _mm256_fmadd_ps(x, b.lo, c##i##0); \
+    c##i##1 = _mm256_fmadd_ps(x, b.hi, c##i##1); \
+  }
+#define LF_FEW_STORE(i)                         \
+  if constexpr (i < kRows) {                    \
+    _mm256_storeu_ps(c + i * ldc, c##i##0);     \
+    _mm256_storeu_ps(c + i * ldc + 8, c##i##1); \
+  }
+
+// c[i][0 .. 15] += rows i of a, times `count` rows of 16 stored values. REQUIRES count > 0.
+template <int kRows, class Rows>
+[[gnu::noinline]] void few_rows(const Rows& rows, const uint8_t* src, int64_t count, const float* a,
+                                float* c, int64_t ldc) {
+  const Rows from = rows;
+  LF_FEW_ROWS(LF_FEW_START)
+  do {
+    const V b = from.load(src);
+    _mm_prefetch(reinterpret_cast<const char*>(src + kAhead), _MM_HINT_T0);
+    LF_FEW_ROWS(LF_FEW_STEP)
+    src += Rows::kRowBytes;
+    a += 6;
+  } while (--count > 0);
+  LF_FEW_ROWS(LF_FEW_STORE)
+}
+#undef LF_FEW_STORE
+#undef LF_FEW_STEP
+#undef LF_FEW_START
+#undef LF_FEW_ROWS
+
+template <class Rows>
+void few_rows_of(int rows, const Rows& from, const uint8_t* src, int64_t count, const float* a,
+                 float* c, int64_t ldc) {
+  using Fn = void (*)(const Rows&, const uint8_t*, int64_t, const float*, float*, int64_t);
+  static constexpr Fn kFns[kFewRows] = {few_rows<1, Rows>, few_rows<2, Rows>, few_rows<3, Rows>,
+                                        few_rows<4, Rows>};
+  kFns[rows - 1](from, src, count, a, c, ldc);
+}
+
+// c[i][0 .. 15] (+)= rows i < rows of a, times columns n0 .. n0 + 15 of W^T. REQUIRES rows <=
+// kFewRows, k > 0.
+template <class Tile>
+void few_of_weight_t(int rows, const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
+                     const float* a, float* c, int64_t ldc, bool accumulate) {
+  const int64_t total = (k + 1) / 2 * 2;
+  const int64_t first = n0 * padded(w.k) + k0 * 16;
+  for (int i = 0; i < rows && !accumulate; ++i) V::zero().store(c + i * ldc);
+  if (w.elem == Elem::kBf16)
+    return few_rows_of(rows, Bf16Rows{}, w.data + first * 2, total, a, c, ldc);
+  for (int64_t r = 0; r < total; r += kWeightBlock, a += 6 * kWeightBlock) {
+    const int exp = weight_exp(w, n0, k0 + r);
+    const Fp8Decoder d = fp8_decoder(w.elem, exp, Tile::kRounds);
+    const int64_t count = total - r < kWeightBlock ? total - r : kWeightBlock;
+    const uint8_t* src = w.data + first + r * 16;
+    if (needs_flush(exp)) {
+      few_rows_of(rows, Fp8Rows<true>{d}, src, count, a, c, ldc);
+    } else {
+      few_rows_of(rows, Fp8Rows<false>{d}, src, count, a, c, ldc);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace loongforge::kernels::avx2
