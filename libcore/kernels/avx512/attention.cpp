@@ -21,21 +21,26 @@ struct Choice {
 using Dot = AttentionFamily<Choice<TileBf16>>;
 using Fma = AttentionFamily<Choice<TileBf16Fma>>;
 
+constexpr AttentionTable kDot = {Dot::scratch_bytes, Dot::forward, Dot::backward};
+constexpr AttentionTable kFma = {Fma::scratch_bytes, Fma::forward, Fma::backward};
+const AttentionTable& chosen() noexcept { return dot_is_fast() ? kDot : kFma; }
+
 size_t scratch_bytes(const AttnJob& job, int64_t max_kv_len, bool backward) noexcept {
-  return (dot_is_fast() ? Dot::scratch_bytes : Fma::scratch_bytes)(job, max_kv_len, backward);
+  return chosen().scratch_bytes(job, max_kv_len, backward);
 }
 void forward(const AttnJob& job, const AttnDoc& doc, int64_t kv_head, int64_t q0, int64_t q1,
              void* scratch) noexcept {
-  (dot_is_fast() ? Dot::forward : Fma::forward)(job, doc, kv_head, q0, q1, scratch);
+  chosen().forward(job, doc, kv_head, q0, q1, scratch);
 }
 void backward(const AttnJob& job, const AttnDoc& doc, int64_t kv_head, int64_t q0, int64_t q1,
               int64_t k0, int64_t k1, bool want_q, bool want_kv, void* scratch) noexcept {
-  (dot_is_fast() ? Dot::backward : Fma::backward)(job, doc, kv_head, q0, q1, k0, k1, want_q,
-                                                  want_kv, scratch);
+  chosen().backward(job, doc, kv_head, q0, q1, k0, k1, want_q, want_kv, scratch);
 }
 
 }  // namespace
 
 extern const AttentionTable kAttentionTable = {scratch_bytes, forward, backward};
+// For tests: both forms, whatever this CPU prefers.
+extern const AttentionTable kAttentionForms[2] = {kDot, kFma};
 
 }  // namespace loongforge::kernels::avx512

@@ -288,16 +288,30 @@ struct Backward {
     int64_t last = rows.count;
     if (rows.window > 0) last = lesser(last, last_key + rows.window - rows.position);
     if (last <= from) return;
-    const int64_t pairs = (last - from + 1) / 2;
+    const auto rows_end = static_cast<int>(last);
+    if constexpr (kNr > 32) {
+      // The first rows of a panel on the diagonal see only the first half of its keys.
+      const int half = static_cast<int>(lesser(first_key + kNr / 2 - rows.position, last));
+      if (half > from) {
+        add_rows_to_keys(first_key, c, from, half, kNr / 2);
+        add_rows_to_keys(first_key, c, half, rows_end, kNr);
+        return;
+      }
+    }
+    add_rows_to_keys(first_key, c, from, rows_end, kNr);
+  }
+  // The part of query rows [from, to) in the first nr keys. REQUIRES from even.
+  void add_rows_to_keys(int64_t first_key, int c, int from, int to, int nr) {
+    if (to <= from) return;
+    const int64_t pairs = (to - from + 1) / 2;
     const int64_t b = static_cast<int64_t>(c / kNr) * kPanel + static_cast<int64_t>(from) * kNr;
     const int64_t sums = (first_key - key0) * head_dim;
     const StridedA d_o = columns(do_pairs, from), q = columns(q_pairs, from);
     for (int64_t d = 0; d < head_dim; d += kMr) {
       const int mr = static_cast<int>(lesser(kMr, head_dim - d));
-      Strided::mul(mr, kNr, pairs, shifted(d_o, d), prob_panels + b, dv_sums + sums + d * kNr, kNr,
-                   true);
-      Strided::mul(mr, kNr, pairs, shifted(q, d), dscore_panels + b, dk_sums + sums + d * kNr, kNr,
-                   true);
+      const int64_t at = sums + d * kNr;
+      Strided::mul(mr, nr, pairs, shifted(d_o, d), prob_panels + b, dv_sums + at, kNr, true);
+      Strided::mul(mr, nr, pairs, shifted(q, d), dscore_panels + b, dk_sums + at, kNr, true);
     }
   }
 
