@@ -11,8 +11,9 @@
 
 namespace loongforge::kernels {
 
-struct QuantCounts {     // added to, never reset
-  int64_t overflow = 0;  // elements that saturated
+// Added to, never reset; a null pointer: nothing is counted.
+struct QuantCounts {
+  int64_t overflow = 0;  // elements whose rounded magnitude exceeds the largest value, infinities
   int64_t nan = 0;
   int64_t zero = 0;  // non-zero sources whose code is zero
 };

@@ -25,8 +25,8 @@ LF_API void rms_norm_backward(Mat dy, Mat x, const float* weight, const float* r
 LF_API void sum_blocks(const float* blocks, int64_t n_blocks, int64_t cols, float* out,
                        bool accumulate, int64_t c0, int64_t c1) noexcept;
 
-// out = silu(gate) * up. REQUIRES gate.elem == up.elem, d_gate.elem == d_up.elem; gradients may
-// stand over gate and up.
+// out = silu(gate) * up. REQUIRES gate.elem == up.elem, d_gate.elem == d_up.elem; gradients of the
+// same elem may stand over gate and up.
 LF_API void swiglu_forward(Mat gate, Mat up, int64_t cols, MatOut out, int64_t r0,
                            int64_t r1) noexcept;
 LF_API void swiglu_backward(Mat d_out, Mat gate, Mat up, int64_t cols, MatOut d_gate, MatOut d_up,
@@ -48,10 +48,11 @@ LF_API void apply_mask(Mat x, const uint8_t* mask, int64_t mask_ld, float scale,
 // trained on. loss[row] = lse - logit[target] (0 where not trained on). When d_logits.data is not
 // null: d_logits = (softmax - onehot(target)), rows not trained on are zero; it may be the same
 // memory as logits (kF32, or kBf16 written over the front of each fp32 row with ld in its own
-// elements).
+// elements). REQUIRES targets[row] < vocab. The sum of exponentials runs in 16 fp32 lanes within
+// 512 columns, those in 16 double lanes.
 LF_API void softmax_xent(const float* logits, int64_t ld, int64_t vocab, const int32_t* targets,
                          float* loss, MatOut d_logits, int64_t r0, int64_t r1) noexcept;
-LF_API int64_t argmax(const float* row,
-                      int64_t n) noexcept;  // the first of equal values; NaN never wins
+// The first of equal values; NaN never wins.
+LF_API int64_t argmax(const float* row, int64_t n) noexcept;
 
 }  // namespace loongforge::kernels

@@ -27,14 +27,11 @@ LF_INLINE constexpr int elem_bytes(Elem e) {
 
 // Block sizes that are constants of the format (they decide results, so they are never tuned per
 // machine).
-inline constexpr int kWeightBlock = 128;  // FP8 weight scale blocks: 128 x 128
-inline constexpr int kFeatureBlock =
-    128;  // FP8 activation scale blocks: 1 x 128 along the features
-inline constexpr int kTokenBlock =
-    64;  // rows summed together in norm and bias gradients, then in block order
-inline constexpr int kAttnKeyBlock =
-    512;  // keys of one softmax update in attention, from the document's first key
-inline constexpr int kMinScaleExp = -41;  // smallest block scale exponent of our own codes
+inline constexpr int kWeightBlock = 128;   // FP8 weight scale blocks: 128 x 128
+inline constexpr int kFeatureBlock = 128;  // FP8 activation scale blocks: 1 x 128, along features
+inline constexpr int kTokenBlock = 64;     // rows summed together in norm and bias gradients
+inline constexpr int kAttnKeyBlock = 512;  // keys of one softmax update, from the document's first
+inline constexpr int kMinScaleExp = -41;   // smallest block scale exponent of our own codes
 
 // A matrix view. Element (i, j) stands at data + (i * ld + j) * elem_bytes. FP8: exps holds one
 // exponent per row and kFeatureBlock columns, value = code value * 2^exps[i * ld_exps + j /
