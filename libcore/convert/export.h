@@ -1,8 +1,9 @@
-// Export: a LoongIR folder (or a checkpoint of full fine-tuning, which holds one) becomes a Hugging Face folder; an adapter
-// becomes a PEFT folder, or is merged into the weights.
+// Export: a LoongIR folder (or a checkpoint of full fine-tuning, which holds one) becomes a Hugging
+// Face folder; an adapter becomes a PEFT folder, or is merged into the weights.
 //
-// Streams like the import. Every weight is rounded once: FP8 codes are decoded exactly, merges are computed in fp32.
-// The folder appears under its final name complete or not at all. Thread-safety: as import.h.
+// Streams like the import. Every weight is rounded once: FP8 codes are decoded exactly, merges are
+// computed in fp32. The folder appears under its final name complete or not at all. Thread-safety:
+// as import.h.
 #pragma once
 
 #include <cstdint>
@@ -17,32 +18,35 @@
 namespace loongforge::convert {
 
 struct ExportOptions {
-  std::string format = "hf";             // "hf", "peft"
-  std::filesystem::path input_path;      // a LoongIR folder or a checkpoint that holds one; peft: may be the adapter itself
+  std::string format = "hf";         // "hf", "peft"
+  std::filesystem::path input_path;  // a LoongIR folder or a checkpoint that holds one; peft: may
+                                     // be the adapter itself
   std::filesystem::path output_path;
-  std::filesystem::path adapter;         // a PEFT folder or a checkpoint that holds one; empty: none
-  bool merge = false;                    // hf: adds the adapter to the weights; needs adapter
-  std::string dtype;                     // hf: "bf16", "fp8", "fp32"; empty: bf16
+  std::filesystem::path adapter;  // a PEFT folder or a checkpoint that holds one; empty: none
+  bool merge = false;             // hf: adds the adapter to the weights; needs adapter
+  std::string dtype;              // hf: "bf16", "fp8", "fp32"; empty: bf16
   uint64_t max_shard_bytes = 5'000'000'000;
   bool overwrite = false;
-  bool dry_run = false;                  // plan, check and report; write nothing
+  bool dry_run = false;  // plan, check and report; write nothing
   int threads = 1;
 };
 
 struct ExportReport {
   std::string format, dtype, family;
   int64_t tensors = 0;
-  uint64_t bytes = 0;                    // tensor bytes of the safetensors files
+  uint64_t bytes = 0;  // tensor bytes of the safetensors files
   int64_t weight_files = 0;
-  int64_t merged = 0;                    // linears that took a LoRA pair
-  std::vector<KeptTensor> kept;          // fp8: linears that stay in higher precision
+  int64_t merged = 0;            // linears that took a LoRA pair
+  std::vector<KeptTensor> kept;  // fp8: linears that stay in higher precision
   std::vector<std::string> warnings;
-  std::vector<std::string> files;        // names inside output_path; empty after a dry run
+  std::vector<std::string> files;  // names inside output_path; empty after a dry run
 };
 
-LF_API ExportReport export_model(const ExportOptions& options, const ProgressCallback& progress = {});
+LF_API ExportReport export_model(const ExportOptions& options,
+                                 const ProgressCallback& progress = {});
 
-// "5GB", "500MB", "2GiB", "1000000": powers of ten without the i, as in Hugging Face. Throws Error(kUsage) naming `flag`.
+// "5GB", "500MB", "2GiB", "1000000": powers of ten without the i, as in Hugging Face. Throws
+// Error(kUsage) naming `flag`.
 LF_API uint64_t parse_byte_size(std::string_view text, std::string_view flag);
 
 }  // namespace loongforge::convert

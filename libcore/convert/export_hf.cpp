@@ -25,7 +25,8 @@ using support::Json;
 using tensor::DType;
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMarkers[] = {"config.json", "model.safetensors", "model.safetensors.index.json"};
+constexpr std::string_view kMarkers[] = {"config.json", "model.safetensors",
+                                         "model.safetensors.index.json"};
 constexpr std::string_view kWeightSuffix = ".weight";
 constexpr std::string_view kScaleSuffix = "_scale_inv";
 constexpr uint64_t kSpareBytes = 64 << 20;  // headers, tokenizer files
@@ -33,9 +34,9 @@ constexpr uint64_t kSpareBytes = 64 << 20;  // headers, tokenizer files
 constexpr float kOcpScale = 0x1p-5f;
 
 struct PlannedExport {
-  std::string name;                             // in the checkpoint
-  const ir::TensorEntry* entry = nullptr;       // stored
-  DType dtype{};                                // in the checkpoint; E4M3LA stands for F8_E4M3 with a scale tensor
+  std::string name;                        // in the checkpoint
+  const ir::TensorEntry* entry = nullptr;  // stored
+  DType dtype{};  // in the checkpoint; E4M3LA stands for F8_E4M3 with a scale tensor
   const formats::PeftModule* module = nullptr;  // merged into it
 };
 
@@ -53,7 +54,8 @@ class HfExport {
     report_.format = "hf";
     report_.dtype = options_.dtype.empty() ? "bf16" : options_.dtype;
     report_.family = model_.family;
-    if (!options_.adapter.empty()) adapter_.emplace(folder_with(options_.adapter, "adapter_config.json", "PEFT adapter"));
+    if (!options_.adapter.empty())
+      adapter_.emplace(folder_with(options_.adapter, "adapter_config.json", "PEFT adapter"));
     plan_tensors();
     plan_merge();
     plan_files();
@@ -70,7 +72,8 @@ class HfExport {
   const models::Family& family() const {
     const models::Family* found = models::find_by_name(model_.family);
     if (found == nullptr) {
-      throw_bad_data((reader_.folder() / ir::kModelFile).string(), "the family \"" + model_.family + "\" is not supported",
+      throw_bad_data((reader_.folder() / ir::kModelFile).string(),
+                     "the family \"" + model_.family + "\" is not supported",
                      "known model types: " + models::known_model_types());
     }
     return *found;
@@ -80,7 +83,8 @@ class HfExport {
     const models::Family& f = family();
     const auto roles = tensor_roles(model_.graph);
     const quant::AmpPolicy policy = quant::AmpPolicy::standard(report_.dtype, false);
-    for (const models::ExportTensor& each : f.to_hugging_face != nullptr ? f.to_hugging_face(model_) : models::same_names(model_)) {
+    for (const models::ExportTensor& each :
+         f.to_hugging_face != nullptr ? f.to_hugging_face(model_) : models::same_names(model_)) {
       PlannedExport planned;
       planned.name = each.name;
       planned.entry = &model_.stored_tensor(each.loongir);
@@ -92,14 +96,17 @@ class HfExport {
       facts.rank = static_cast<int64_t>(planned.entry->shape.size());
       facts.source = planned.entry->dtype;
       const quant::Decision decision = policy.decide(facts);
-      const bool weight = facts.role == quant::TensorRole::kLinear || facts.role == quant::TensorRole::kHead;
+      const bool weight =
+          facts.role == quant::TensorRole::kLinear || facts.role == quant::TensorRole::kHead;
       if (report_.dtype == "fp32") {
         planned.dtype = DType::kF32;
-      } else if (report_.dtype == "fp8" && decision.storage == quant::Storage::kFp8 && each.name.ends_with(kWeightSuffix)) {
+      } else if (report_.dtype == "fp8" && decision.storage == quant::Storage::kFp8 &&
+                 each.name.ends_with(kWeightSuffix)) {
         planned.dtype = DType::kE4M3LA;
       } else {
         planned.dtype = DType::kBF16;
-        if (report_.dtype == "fp8" && weight) report_.kept.push_back({each.name, "BF16", decision.reason});
+        if (report_.dtype == "fp8" && weight)
+          report_.kept.push_back({each.name, "BF16", decision.reason});
       }
       exports_.push_back(std::move(planned));
     }
@@ -109,16 +116,21 @@ class HfExport {
     if (!adapter_) return;
     for (const formats::PeftModule& module : adapter_->modules()) {
       const std::string name = module.module + std::string(kWeightSuffix);
-      const auto found = std::find_if(exports_.begin(), exports_.end(), [&name](const auto& each) { return each.name == name; });
+      const auto found = std::find_if(exports_.begin(), exports_.end(),
+                                      [&name](const auto& each) { return each.name == name; });
       const std::string where = module.a->where();
       const ir::TensorEntry* named = model_.find_tensor(name);
       if (named != nullptr && !named->alias_of.empty()) {
-        throw_bad_data(where, "adapts " + module.module + ", which is tied to " + named->alias_of + ": it cannot be merged alone",
+        throw_bad_data(where,
+                       "adapts " + module.module + ", which is tied to " + named->alias_of +
+                           ": it cannot be merged alone",
                        "export it with --export peft");
       }
-      if (found == exports_.end()) throw_bad_data(where, "adapts " + module.module + ", which the model does not have");
+      if (found == exports_.end())
+        throw_bad_data(where, "adapts " + module.module + ", which the model does not have");
       if (found->entry->shape != std::vector<int64_t>{module.out, module.in}) {
-        throw_bad_data(where, "adapts " + module.module + " with other dimensions than the model has");
+        throw_bad_data(where,
+                       "adapts " + module.module + " with other dimensions than the model has");
       }
       found->module = &module;
       ++report_.merged;
@@ -134,11 +146,16 @@ class HfExport {
       report_.warnings.push_back(folder + " has no tokenizer, so the export has none");
     }
     const fs::path generation = reader_.folder() / "generation_config.json";
-    const bool listed = std::any_of(files_.begin(), files_.end(), [](const auto& f) { return f.name == "generation_config.json"; });
-    if (!listed && fs::exists(generation)) files_.push_back({"generation_config.json", read_text(generation)});
+    const bool listed = std::any_of(files_.begin(), files_.end(), [](const auto& f) {
+      return f.name == "generation_config.json";
+    });
+    if (!listed && fs::exists(generation))
+      files_.push_back({"generation_config.json", read_text(generation)});
   }
 
-  static std::string scale_name(const std::string& name) { return name + std::string(kScaleSuffix); }
+  static std::string scale_name(const std::string& name) {
+    return name + std::string(kScaleSuffix);
+  }
 
   std::vector<formats::NewTensor> new_tensors() const {
     std::vector<formats::NewTensor> out;
@@ -147,7 +164,10 @@ class HfExport {
       out.push_back({each.name, fp8 ? DType::kF8E4M3 : each.dtype, each.entry->shape});
       if (!fp8) continue;
       const int64_t block = kernels::kWeightBlock;
-      out.push_back({scale_name(each.name), DType::kF32, {ir::ceil_div(each.entry->rows(), block), ir::ceil_div(each.entry->cols(), block)}});
+      out.push_back(
+          {scale_name(each.name),
+           DType::kF32,
+           {ir::ceil_div(each.entry->rows(), block), ir::ceil_div(each.entry->cols(), block)}});
     }
     return out;
   }
@@ -198,11 +218,13 @@ class HfExport {
     const RowSource rows = rows_of(reader_, *each.entry, delta ? &*delta : nullptr);
     // Codes of ours go out as they are; a foreign block size is made anew from the exact values.
     RowSource source = rows;
-    const bool own_blocks = each.entry->block_rows == kernels::kWeightBlock && each.entry->block_cols == kernels::kWeightBlock;
+    const bool own_blocks = each.entry->block_rows == kernels::kWeightBlock &&
+                            each.entry->block_cols == kernels::kWeightBlock;
     if (source.stored == DType::kE4M3LA && !own_blocks) source.stored.reset();
     const bool as_is = each.dtype == DType::kE4M3LA && source.stored == DType::kE4M3LA;
     Converted converted = converter_.run(
-        source, each.dtype, [&](std::span<const uint8_t> bytes, int64_t) {
+        source, each.dtype,
+        [&](std::span<const uint8_t> bytes, int64_t) {
           writer->write(each.name, bytes);
           done_ += bytes.size();
         },
@@ -233,12 +255,14 @@ class HfExport {
 }  // namespace
 
 ExportReport export_hugging_face(const ExportOptions& options, const ProgressCallback& progress) {
-  if (!options.dtype.empty() && options.dtype != "bf16" && options.dtype != "fp8" && options.dtype != "fp32") {
+  if (!options.dtype.empty() && options.dtype != "bf16" && options.dtype != "fp8" &&
+      options.dtype != "fp32") {
     throw_usage("--dtype " + options.dtype + " is unknown", "use bf16, fp8 or fp32");
   }
   if (options.merge && options.adapter.empty()) throw_usage("--merge needs --adapter");
   if (!options.merge && !options.adapter.empty()) {
-    throw_usage("--adapter needs --merge to go into a Hugging Face model", "or --export peft for the adapter alone");
+    throw_usage("--adapter needs --merge to go into a Hugging Face model",
+                "or --export peft for the adapter alone");
   }
   if (options.max_shard_bytes == 0) throw_usage("--max-shard-size must not be 0");
   const fs::path inputs[] = {options.input_path, options.adapter};

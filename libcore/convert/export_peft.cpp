@@ -1,4 +1,5 @@
-// The adapter alone, as PEFT reads it: configuration, weights, and the tokenizer of the model it belongs to.
+// The adapter alone, as PEFT reads it: configuration, weights, and the tokenizer of the model it
+// belongs to.
 #include <algorithm>
 #include <optional>
 
@@ -34,7 +35,8 @@ std::optional<DType> wanted_dtype(const std::string& dtype) {
 // The model that the adapter was trained on, when the input path names one.
 std::optional<ir::Reader> base_model(const ExportOptions& options) {
   if (fs::exists(options.input_path / ir::kModelFile)) return ir::Reader(options.input_path);
-  if (!fs::exists(options.input_path)) throw_no_input(options.input_path.string(), "does not exist");
+  if (!fs::exists(options.input_path))
+    throw_no_input(options.input_path.string(), "does not exist");
   return std::nullopt;
 }
 
@@ -42,16 +44,19 @@ void check_against(const ir::Reader& base, const formats::PeftAdapter& adapter) 
   for (const formats::PeftModule& module : adapter.modules()) {
     const ir::TensorEntry* weight = base.model().find_tensor(module.module + ".weight");
     if (weight == nullptr || weight->shape != std::vector<int64_t>{module.out, module.in}) {
-      throw_bad_data(module.a->where(), "does not fit the model " + base.folder().string(), "give the model that the adapter was trained on");
+      throw_bad_data(module.a->where(), "does not fit the model " + base.folder().string(),
+                     "give the model that the adapter was trained on");
     }
   }
 }
 
-void write_weights(const fs::path& path, const formats::TensorSource& source, std::optional<DType> dtype, ThreadPool* pool,
-                   const ProgressCallback& progress, ExportReport* report) {
+void write_weights(const fs::path& path, const formats::TensorSource& source,
+                   std::optional<DType> dtype, ThreadPool* pool, const ProgressCallback& progress,
+                   ExportReport* report) {
   std::vector<formats::NewTensor> tensors;
   for (const formats::StoredTensor& stored : source.tensors()) {
-    tensors.push_back({stored.name, dtype.value_or(stored.dtype.value_or(DType::kF32)), stored.shape});
+    tensors.push_back(
+        {stored.name, dtype.value_or(stored.dtype.value_or(DType::kF32)), stored.shape});
   }
   formats::SafetensorsWriter writer(path, tensors);
   StripeConverter converter(*pool);
@@ -62,8 +67,12 @@ void write_weights(const fs::path& path, const formats::TensorSource& source, st
     rows.rows = stored.rows();
     rows.cols = stored.cols();
     rows.stored = stored.dtype;
-    rows.read_raw = [&](int64_t r0, int64_t r1, std::span<uint8_t> out) { source.read_rows(stored, r0, r1, out); };
-    rows.read_f32 = [&](int64_t r0, int64_t r1, std::span<float> out) { source.read_rows_f32(stored, r0, r1, out); };
+    rows.read_raw = [&](int64_t r0, int64_t r1, std::span<uint8_t> out) {
+      source.read_rows(stored, r0, r1, out);
+    };
+    rows.read_f32 = [&](int64_t r0, int64_t r1, std::span<float> out) {
+      source.read_rows_f32(stored, r0, r1, out);
+    };
     converter.run(
         rows, tensors[i].dtype,
         [&](std::span<const uint8_t> bytes, int64_t) {
@@ -96,7 +105,8 @@ ExportReport export_peft(const ExportOptions& options, const ProgressCallback& p
   report.tensors = static_cast<int64_t>(adapter.tensors().tensors().size());
   for (const formats::StoredTensor& stored : adapter.tensors().tensors()) {
     const DType kept = stored.dtype.value_or(DType::kF32);
-    report.bytes += static_cast<uint64_t>(stored.elements()) * tensor::dtype_bytes(dtype.value_or(kept));
+    report.bytes +=
+        static_cast<uint64_t>(stored.elements()) * tensor::dtype_bytes(dtype.value_or(kept));
   }
   report.weight_files = 1;
   if (options.dry_run) return report;
@@ -104,10 +114,13 @@ ExportReport export_peft(const ExportOptions& options, const ProgressCallback& p
   guard_space(options.output_path, report.bytes + (64 << 20));
   ThreadPool pool(std::max(1, options.threads));
   FolderWriter folder(options.output_path, options.overwrite);
-  write_weights(folder.temporary() / "adapter_model.safetensors", adapter.tensors(), dtype, &pool, progress, &report);
+  write_weights(folder.temporary() / "adapter_model.safetensors", adapter.tensors(), dtype, &pool,
+                progress, &report);
   formats::PeftConfig config = adapter.config();
-  if (config.base_model_name_or_path.empty() && base) config.base_model_name_or_path = base->model().model_name;
-  write_text_atomic(folder.temporary() / kConfigFile, formats::peft_config_json(config).dump(2, true) + "\n");
+  if (config.base_model_name_or_path.empty() && base)
+    config.base_model_name_or_path = base->model().model_name;
+  write_text_atomic(folder.temporary() / kConfigFile,
+                    formats::peft_config_json(config).dump(2, true) + "\n");
   if (base && data::Tokenizer::present(base->folder().string())) {
     for (const data::TokenizerFile& file : data::tokenizer_files(base->folder().string())) {
       write_file_of(folder, file);

@@ -11,7 +11,8 @@ namespace {
 
 using tensor::DType;
 
-void read_dense(const ir::Reader& reader, const ir::TensorEntry& entry, int64_t r0, int64_t r1, uint8_t* out) {
+void read_dense(const ir::Reader& reader, const ir::TensorEntry& entry, int64_t r0, int64_t r1,
+                uint8_t* out) {
   const uint64_t row_bytes = entry.row_bytes(), stride = entry.row_stride();
   const size_t count = static_cast<size_t>(r1 - r0);
   if (row_bytes == stride) {
@@ -20,7 +21,8 @@ void read_dense(const ir::Reader& reader, const ir::TensorEntry& entry, int64_t 
   }
   std::vector<uint8_t> padded(count * stride);
   reader.read_rows(entry, r0, r1, padded);
-  for (size_t r = 0; r < count; ++r) std::memcpy(out + r * row_bytes, padded.data() + r * stride, row_bytes);
+  for (size_t r = 0; r < count; ++r)
+    std::memcpy(out + r * row_bytes, padded.data() + r * stride, row_bytes);
 }
 
 }  // namespace
@@ -35,17 +37,21 @@ RowSource rows_of(const ir::Reader& reader, const ir::TensorEntry& entry, const 
   };
   const bool fp8 = entry.dtype == DType::kE4M3LA;
   if (!fp8 && !tensor::converts_to_f32(entry.dtype)) {
-    throw_bad_data(reader.folder().string() + ": " + entry.name, "is " + std::string(tensor::dtype_name(entry.dtype)) + ", which cannot be exported");
+    throw_bad_data(
+        reader.folder().string() + ": " + entry.name,
+        "is " + std::string(tensor::dtype_name(entry.dtype)) + ", which cannot be exported");
   }
   const auto scales = std::make_shared<std::vector<float>>();
   if (fp8) *scales = reader.read_f32(entry.scale);
-  rows.read_f32 = [&reader, &entry, delta, fp8, scales](int64_t r0, int64_t r1, std::span<float> out) {
+  rows.read_f32 = [&reader, &entry, delta, fp8, scales](int64_t r0, int64_t r1,
+                                                        std::span<float> out) {
     std::vector<uint8_t> raw(static_cast<size_t>(r1 - r0) * entry.row_bytes());
     read_dense(reader, entry, r0, r1, raw.data());
     if (!fp8) {
       tensor::to_f32(entry.dtype, raw.data(), out.size(), out.data());
     } else {
-      kernels::fp8_decode(kernels::Elem::kE4M3, raw.data(), static_cast<int64_t>(raw.size()), out.data());
+      kernels::fp8_decode(kernels::Elem::kE4M3, raw.data(), static_cast<int64_t>(raw.size()),
+                          out.data());
       const int64_t cols = entry.cols(), blocks = (cols + entry.block_cols - 1) / entry.block_cols;
       for (int64_t r = r0; r < r1; ++r) {
         const float* scale = scales->data() + r / entry.block_rows * blocks;

@@ -7,8 +7,8 @@
 
 namespace loongforge::convert {
 
-// entry: a stored tensor (no alias). delta, when not null, is added to the rows; then only fp32 can be had. Reader and delta
-// outlive the result.
+// entry: a stored tensor (no alias). delta, when not null, is added to the rows; then only fp32 can
+// be had. Reader and delta outlive the result.
 RowSource rows_of(const ir::Reader& reader, const ir::TensorEntry& entry, const LoraDelta* delta);
 
 }  // namespace loongforge::convert

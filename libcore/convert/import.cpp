@@ -17,11 +17,12 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMarkers[] = {ir::kModelFile};
 constexpr uint64_t kSpareBytes = 1 << 20;  // the description and rounding to disk blocks
 
-// A tied tensor that the source holds twice is stored once. Where the two differ, the loader of the source would take the tied
-// one as well; it is said.
+// A tied tensor that the source holds twice is stored once. Where the two differ, the loader of the
+// source would take the tied one as well; it is said.
 void compare_tied(const ImportPlan& plan, const models::PlannedAlias& alias, ImportReport* report) {
-  const auto target = std::find_if(plan.model.tensors.begin(), plan.model.tensors.end(),
-                                   [&alias](const auto& each) { return each.name == alias.alias_of; });
+  const auto target =
+      std::find_if(plan.model.tensors.begin(), plan.model.tensors.end(),
+                   [&alias](const auto& each) { return each.name == alias.alias_of; });
   const formats::StoredTensor &a = *target->source, &b = *alias.source;
   bool same = a.rows() == b.rows() && a.cols() == b.cols();
   constexpr int64_t kStep = 1024;
@@ -35,14 +36,19 @@ void compare_tied(const ImportPlan& plan, const models::PlannedAlias& alias, Imp
     same = left == right;
   }
   if (!same) {
-    report->warnings.push_back(b.where() + " differs from " + alias.alias_of + ", to which the configuration ties it: the latter is used");
+    report->warnings.push_back(b.where() + " differs from " + alias.alias_of +
+                               ", to which the configuration ties it: the latter is used");
   }
 }
 
 class ImportRun {
  public:
   ImportRun(const ImportOptions& options, ImportPlan plan, const ProgressCallback& progress)
-      : options_(options), plan_(std::move(plan)), progress_(progress), pool_(std::max(1, options.threads)), converter_(pool_) {
+      : options_(options),
+        plan_(std::move(plan)),
+        progress_(progress),
+        pool_(std::max(1, options.threads)),
+        converter_(pool_) {
     total_ = plan_.report.source_bytes;
   }
 
@@ -58,7 +64,8 @@ class ImportRun {
       has_generation = has_generation || file.name == "generation_config.json";
       writer.add_file_text(file.name, file.content);
     }
-    if (plan_.generation_config && !has_generation) writer.add_file_text("generation_config.json", *plan_.generation_config);
+    if (plan_.generation_config && !has_generation)
+      writer.add_file_text("generation_config.json", *plan_.generation_config);
     ir::Model model;
     model.family = plan_.report.family;
     model.model_name = plan_.report.model_name;
@@ -80,9 +87,13 @@ class ImportRun {
     writer->begin_tensor(entry);
     const uint64_t before = done_;
     const Converted converted = converter_.run(
-        rows, entry.dtype, [writer](std::span<const uint8_t> bytes, int64_t count) { writer->write_rows(bytes.data(), count); },
+        rows, entry.dtype,
+        [writer](std::span<const uint8_t> bytes, int64_t count) {
+          writer->write_rows(bytes.data(), count);
+        },
         [&](int64_t rows_done) {
-          done_ = before + planned.source->bytes / static_cast<uint64_t>(rows.rows) * static_cast<uint64_t>(rows_done);
+          done_ = before + planned.source->bytes / static_cast<uint64_t>(rows.rows) *
+                               static_cast<uint64_t>(rows_done);
           if (progress_) progress_({done_, total_, planned.name});
         });
     done_ = before + planned.source->bytes;
@@ -90,10 +101,12 @@ class ImportRun {
     writer->finish_tensor();
     plan_.report.nan_elements += converted.counts.nan;
     if (converted.counts.nan > 0) {
-      plan_.report.warnings.push_back(planned.source->where() + " holds " + std::to_string(converted.counts.nan) + " NaN");
+      plan_.report.warnings.push_back(planned.source->where() + " holds " +
+                                      std::to_string(converted.counts.nan) + " NaN");
     }
     if (converted.counts.overflow > 0) {
-      plan_.report.warnings.push_back(planned.source->where() + " holds " + std::to_string(converted.counts.overflow) +
+      plan_.report.warnings.push_back(planned.source->where() + " holds " +
+                                      std::to_string(converted.counts.overflow) +
                                       " infinite values, stored as the largest ones of FP8");
     }
   }

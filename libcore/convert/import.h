@@ -1,8 +1,9 @@
 // Import: a Hugging Face folder or a GGUF file becomes a LoongIR folder (man/loongir.5).
 //
-// Streams stripes of rows: memory does not grow with the model. The folder appears under its final name complete or not at
-// all. Bad input ends in one Error that names file and tensor, before anything is written where the table allows it.
-// Thread-safety: functions without shared state; one import at a time per output path.
+// Streams stripes of rows: memory does not grow with the model. The folder appears under its final
+// name complete or not at all. Bad input ends in one Error that names file and tensor, before
+// anything is written where the table allows it. Thread-safety: functions without shared state; one
+// import at a time per output path.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +18,18 @@
 
 namespace loongforge::convert {
 
-// Called from the importing thread, after every stripe (a few MB); bytes are those of the source (import) or of the
-// target (export).
+// Called from the importing thread, after every stripe (a few MB); bytes are those of the source
+// (import) or of the target (export).
 struct Progress {
   uint64_t done_bytes = 0, total_bytes = 0;
   std::string_view tensor;  // the one under way
 };
-using ProgressCallback = std::function<void(const Progress&)>;  // may be empty; an exception it throws ends the run
+using ProgressCallback =
+    std::function<void(const Progress&)>;  // may be empty; an exception it throws ends the run
 
 struct ImportOptions {
-  // A label; names the family only where config.json has no model_type. Empty: the input's name, which names no family.
+  // A label; names the family only where config.json has no model_type. Empty: the input's name,
+  // which names no family.
   std::string model_name;
   std::filesystem::path input_path;      // a Hugging Face folder, or a .gguf file
   std::filesystem::path output_path;     // the LoongIR folder
@@ -47,22 +50,23 @@ struct KeptTensor {
 
 struct ImportReport {
   std::string family, model_name, device, quantize;
-  std::string source_format;             // "safetensors", "gguf"
-  int64_t parameters = 0;                // elements, tied tensors counted once
+  std::string source_format;  // "safetensors", "gguf"
+  int64_t parameters = 0;     // elements, tied tensors counted once
   int64_t tensors = 0, aliases = 0, nodes = 0, blocks = 0;
   int64_t linears = 0, linears_fp8 = 0;  // linear weights, and those among them in FP8
   uint64_t source_bytes = 0;             // tensor bytes read
   uint64_t stored_bytes = 0;             // bytes of the weight files
   int64_t weight_files = 0;
-  int64_t nan_elements = 0;              // NaN among the elements quantised
-  std::vector<KeptTensor> kept;          // in table order
-  std::vector<std::string> ignored;      // source tensors that no node needs (buffers of old files)
-  std::vector<std::string> warnings;     // one line each, for stderr
+  int64_t nan_elements = 0;           // NaN among the elements quantised
+  std::vector<KeptTensor> kept;       // in table order
+  std::vector<std::string> ignored;   // source tensors that no node needs (buffers of old files)
+  std::vector<std::string> warnings;  // one line each, for stderr
   bool has_tokenizer = false;
-  std::optional<int64_t> pad_token_id;   // HF id, as resolved
-  std::vector<std::string> files;        // names inside output_path; empty after a dry run
+  std::optional<int64_t> pad_token_id;  // HF id, as resolved
+  std::vector<std::string> files;       // names inside output_path; empty after a dry run
 };
 
-LF_API ImportReport import_model(const ImportOptions& options, const ProgressCallback& progress = {});
+LF_API ImportReport import_model(const ImportOptions& options,
+                                 const ProgressCallback& progress = {});
 
 }  // namespace loongforge::convert

@@ -21,10 +21,12 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
   if (input.empty()) throw_usage("the input path is empty");
   if (!fs::exists(input)) throw_no_input(input.string(), "does not exist");
   if (fs::is_directory(input) && fs::exists(input / ir::kModelFile)) {
-    throw_usage(input.string() + " is a LoongIR folder already", "loongforge convert --export hf turns it back");
+    throw_usage(input.string() + " is a LoongIR folder already",
+                "loongforge convert --export hf turns it back");
   }
   if (!fs::is_directory(input) && input.extension() == ".safetensors") {
-    throw_usage(input.string() + " is one file of a model", "give the folder that holds it and config.json");
+    throw_usage(input.string() + " is one file of a model",
+                "give the folder that holds it and config.json");
   }
   plan->source = formats::open_tensor_source(input);
   const auto* gguf = dynamic_cast<const formats::GgufFile*>(plan->source.get());
@@ -38,25 +40,32 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
   const std::string& architecture = gguf->require_string("general.architecture");
   plan->family = models::find_by_gguf_architecture(architecture);
   if (plan->family == nullptr) {
-    throw_bad_data(gguf->path().string(), "general.architecture \"" + architecture + "\" is not supported",
+    throw_bad_data(gguf->path().string(),
+                   "general.architecture \"" + architecture + "\" is not supported",
                    "known model types: " + models::known_model_types());
   }
   const models::Family* by_label = models::find_by_label(options.model_name);
   if (by_label != nullptr && by_label != plan->family) {
-    throw_usage("--model-name \"" + options.model_name + "\" names the family " + std::string(by_label->name) + ", " +
-                gguf->path().string() + " is of architecture " + architecture);
+    throw_usage("--model-name \"" + options.model_name + "\" names the family " +
+                std::string(by_label->name) + ", " + gguf->path().string() +
+                " is of architecture " + architecture);
   }
-  plan->config = formats::parse_hf_config(plan->family->config_from_gguf(*gguf), gguf->path().string());
+  plan->config =
+      formats::parse_hf_config(plan->family->config_from_gguf(*gguf), gguf->path().string());
 }
 
-// A tokenizer of a kind that this version cannot run does not keep the weights from being converted: its files go along, and
-// it is said. One that the user names, and one that is damaged, end in their error.
-std::optional<data::Tokenizer> load_tokenizer(const fs::path& path, bool named, std::vector<std::string>* warnings) {
+// A tokenizer of a kind that this version cannot run does not keep the weights from being
+// converted: its files go along, and it is said. One that the user names, and one that is damaged,
+// end in their error.
+std::optional<data::Tokenizer> load_tokenizer(const fs::path& path, bool named,
+                                              std::vector<std::string>* warnings) {
   try {
     return data::Tokenizer::load(path.string());
   } catch (const Error& error) {
     if (named || error.message().find("not supported") == std::string::npos) throw;
-    warnings->push_back(error.where() + ": " + error.message() + ": the tokenizer's files are copied, training on text will ask for --tokenizer_path");
+    warnings->push_back(
+        error.where() + ": " + error.message() +
+        ": the tokenizer's files are copied, training on text will ask for --tokenizer_path");
     return std::nullopt;
   }
 }
@@ -71,7 +80,8 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
     tokenizer = load_tokenizer(path, !options.tokenizer_path.empty(), &plan->report.warnings);
     plan->tokenizer_files = data::tokenizer_files(path.string());
   } else {
-    plan->report.warnings.push_back(path.string() + " has no tokenizer: training on text will ask for --tokenizer_path");
+    plan->report.warnings.push_back(
+        path.string() + " has no tokenizer: training on text will ask for --tokenizer_path");
   }
   std::optional<formats::GenerationConfig> generation;
   const fs::path generation_path = options.input_path / "generation_config.json";
@@ -79,8 +89,8 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
     generation = formats::read_generation_config(generation_path);
     plan->generation_config = read_text(generation_path);
   }
-  TokenIds ids = resolve_token_ids(plan->config, generation ? &*generation : nullptr, tokenizer ? &*tokenizer : nullptr,
-                                   options.pad_token_id);
+  TokenIds ids = resolve_token_ids(plan->config, generation ? &*generation : nullptr,
+                                   tokenizer ? &*tokenizer : nullptr, options.pad_token_id);
   plan->token_ids = std::move(ids.block);
   plan->report.pad_token_id = ids.pad;
   plan->report.has_tokenizer = tokenizer.has_value();
@@ -98,13 +108,15 @@ std::string default_name(const fs::path& input) {
 }
 
 void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
-  const quant::AmpPolicy policy = quant::AmpPolicy::standard(options.quantize, options.quantize_head);
+  const quant::AmpPolicy policy =
+      quant::AmpPolicy::standard(options.quantize, options.quantize_head);
   const auto roles = tensor_roles(plan->model.graph);
   const std::string& head = plan->model.graph.nodes.back().params.at("weight");
   ir::FilePlan files(plan->page);
   for (const models::PlannedTensor& planned : plan->model.tensors) {
     if (!plan->source->readable_f32(*planned.source)) {
-      throw_bad_data(planned.source->where(), "has the type " + planned.source->type + ", which cannot be read");
+      throw_bad_data(planned.source->where(),
+                     "has the type " + planned.source->type + ", which cannot be read");
     }
     ir::TensorEntry entry;
     entry.name = planned.name;
@@ -119,7 +131,8 @@ void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
     facts.source = source_dtype(*planned.source);
     quant::Decision decision = policy.decide(facts);
     entry.dtype = decision.dtype;
-    if (decision.storage == quant::Storage::kFp8) entry.block_rows = entry.block_cols = kernels::kWeightBlock;
+    if (decision.storage == quant::Storage::kFp8)
+      entry.block_rows = entry.block_cols = kernels::kWeightBlock;
     plan->report.parameters += facts.elements;
     plan->report.source_bytes += planned.source->bytes;
     files.place(ir::placed_bytes(entry));
@@ -143,8 +156,8 @@ void report_linears(const ImportOptions& options, ImportPlan* plan) {
     if (plan->decisions[i].storage == quant::Storage::kFp8) {
       ++plan->report.linears_fp8;
     } else if (options.quantize == "fp8") {
-      plan->report.kept.push_back(
-          {weight, std::string(tensor::dtype_name(plan->entries[i].dtype)), plan->decisions[i].reason});
+      plan->report.kept.push_back({weight, std::string(tensor::dtype_name(plan->entries[i].dtype)),
+                                   plan->decisions[i].reason});
     }
   }
   plan->report.blocks = last_block + 1;
@@ -166,12 +179,15 @@ ImportPlan make_import_plan(const ImportOptions& options) {
   const auto page = ir::device_page(device);
   if (!page) throw_usage("--device " + device + " is unknown", "use loongarch64 or x86_64");
   plan.page = *page;
-  if (options.quantize_head && options.quantize != "fp8") throw_usage("--quantize_head needs --quantize fp8");
+  if (options.quantize_head && options.quantize != "fp8")
+    throw_usage("--quantize_head needs --quantize fp8");
   open_source(options, &plan);
-  plan.model = plan.family->plan(plan.config, *plan.source,
-                                 plan.gguf ? models::SourceNames::kGguf : models::SourceNames::kHuggingFace);
+  plan.model =
+      plan.family->plan(plan.config, *plan.source,
+                        plan.gguf ? models::SourceNames::kGguf : models::SourceNames::kHuggingFace);
   plan.report.family = plan.family->name;
-  plan.report.model_name = options.model_name.empty() ? default_name(options.input_path) : options.model_name;
+  plan.report.model_name =
+      options.model_name.empty() ? default_name(options.input_path) : options.model_name;
   plan.report.device = device;
   plan.report.quantize = options.quantize;
   plan.report.tensors = static_cast<int64_t>(plan.model.tensors.size());
@@ -192,21 +208,28 @@ RowSource rows_of(const formats::TensorSource& source, const models::PlannedTens
   rows.cols = stored->cols();
   if (tensor.interleaved_heads == 0) {
     rows.stored = stored->dtype;
-    rows.read_raw = [&source, stored](int64_t r0, int64_t r1, std::span<uint8_t> out) { source.read_rows(*stored, r0, r1, out); };
-    rows.read_f32 = [&source, stored](int64_t r0, int64_t r1, std::span<float> out) { source.read_rows_f32(*stored, r0, r1, out); };
+    rows.read_raw = [&source, stored](int64_t r0, int64_t r1, std::span<uint8_t> out) {
+      source.read_rows(*stored, r0, r1, out);
+    };
+    rows.read_f32 = [&source, stored](int64_t r0, int64_t r1, std::span<float> out) {
+      source.read_rows_f32(*stored, r0, r1, out);
+    };
     return rows;
   }
-  // Rotary rows of GGUF: within a head, row (half h, pair i) stands at 2 i + h. Whole heads are read and their rows picked. A
-  // bias is one row of such elements: the same with each element as a row.
+  // Rotary rows of GGUF: within a head, row (half h, pair i) stands at 2 i + h. Whole heads are
+  // read and their rows picked. A bias is one row of such elements: the same with each element as a
+  // row.
   const bool vector = tensor.shape.size() == 1;
   const int64_t all_rows = vector ? rows.cols : rows.rows, width = vector ? 1 : rows.cols;
   const int64_t head = all_rows / tensor.interleaved_heads;
-  rows.read_f32 = [&source, stored, vector, all_rows, width, head](int64_t r0, int64_t r1, std::span<float> out) {
+  rows.read_f32 = [&source, stored, vector, all_rows, width, head](int64_t r0, int64_t r1,
+                                                                   std::span<float> out) {
     if (vector) {
       r0 = 0;
       r1 = all_rows;
     }
-    const int64_t first = r0 / head * head, last = std::min(all_rows, (r1 + head - 1) / head * head);
+    const int64_t first = r0 / head * head,
+                  last = std::min(all_rows, (r1 + head - 1) / head * head);
     std::vector<float> heads(static_cast<size_t>((last - first) * width));
     if (vector) {
       source.read_rows_f32(*stored, 0, 1, heads);

@@ -1,5 +1,5 @@
-// What an import is going to do, worked out and checked before anything is written: the source, its configuration, family and
-// graph, the tokenizer, and for each tensor the type it is stored in.
+// What an import is going to do, worked out and checked before anything is written: the source, its
+// configuration, family and graph, the tokenizer, and for each tensor the type it is stored in.
 // Thread-safety: one thread; the plan is read-only once made.
 #pragma once
 
@@ -26,14 +26,14 @@ struct ImportPlan {
   formats::HfConfig config;
   const models::Family* family = nullptr;
   models::ModelPlan model;
-  std::vector<quant::Decision> decisions;        // per model.tensors
-  std::vector<ir::TensorEntry> entries;          // per model.tensors: name, dtype, shape, scale block
+  std::vector<quant::Decision> decisions;  // per model.tensors
+  std::vector<ir::TensorEntry> entries;    // per model.tensors: name, dtype, shape, scale block
   std::vector<data::TokenizerFile> tokenizer_files;
   std::optional<std::string> generation_config;  // text of the source's generation_config.json
   support::Json token_ids;                       // the block of loongir_model.json
   uint64_t page = 0;                             // of the device
   uint64_t stored_bytes = 0;
-  ImportReport report;                           // all but what writing finds
+  ImportReport report;  // all but what writing finds
 };
 
 ImportPlan make_import_plan(const ImportOptions& options);

@@ -36,9 +36,11 @@ fs::path folder_with(const fs::path& path, std::string_view name, std::string_vi
     }
   }
   if (found.size() == 1) return found[0];
-  if (found.empty()) throw_no_input(path.string(), "holds no " + std::string(what) + " (" + std::string(name) + ")");
+  if (found.empty())
+    throw_no_input(path.string(), "holds no " + std::string(what) + " (" + std::string(name) + ")");
   std::sort(found.begin(), found.end());
-  throw_no_input(path.string(), "holds more than one " + std::string(what), "name one of them, for instance " + found.back().string());
+  throw_no_input(path.string(), "holds more than one " + std::string(what),
+                 "name one of them, for instance " + found.back().string());
 }
 
 void guard_output(const fs::path& output, std::span<const fs::path> inputs, bool overwrite,
@@ -47,23 +49,30 @@ void guard_output(const fs::path& output, std::span<const fs::path> inputs, bool
   for (const fs::path& input : inputs) {
     if (input.empty()) continue;
     if (is_inside(input, output)) {
-      throw_usage("the output " + output.string() + " is or contains the input " + input.string(), "give another output path");
+      throw_usage("the output " + output.string() + " is or contains the input " + input.string(),
+                  "give another output path");
     }
   }
   if (!fs::exists(fs::symlink_status(output))) return;
-  if (!overwrite) throw_usage(output.string() + " exists", "give another output path, or --overwrite to replace it");
-  if (!fs::is_directory(output)) throw_usage(output.string() + " is no folder", "give another output path");
+  if (!overwrite)
+    throw_usage(output.string() + " exists",
+                "give another output path, or --overwrite to replace it");
+  if (!fs::is_directory(output))
+    throw_usage(output.string() + " is no folder", "give another output path");
   if (fs::is_empty(output)) return;
   for (std::string_view marker : markers) {
     if (fs::exists(output / marker)) return;
   }
-  throw_usage(output.string() + " is no earlier output of this command, so it is not replaced", "remove it yourself, or give another output path");
+  throw_usage(output.string() + " is no earlier output of this command, so it is not replaced",
+              "remove it yourself, or give another output path");
 }
 
 void guard_space(const fs::path& output, uint64_t bytes) {
   const uint64_t room = free_disk_bytes(output);
   if (room >= bytes) return;
-  throw_failed(output.string(), "needs " + std::to_string(bytes / 1000000 + 1) + " MB, the disk has " + std::to_string(room / 1000000) + " MB free",
+  throw_failed(output.string(),
+               "needs " + std::to_string(bytes / 1000000 + 1) + " MB, the disk has " +
+                   std::to_string(room / 1000000) + " MB free",
                "free some space, or give an output path on another disk");
 }
 
@@ -75,14 +84,16 @@ void write_file_of(const FolderWriter& folder, const data::TokenizerFile& file) 
 
 std::vector<std::string> folder_names(const fs::path& folder) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
 }
 
 uint64_t parse_byte_size(std::string_view text, std::string_view flag) {
   const auto fail = [&]() -> uint64_t {
-    throw_usage(std::string(flag) + " \"" + std::string(text) + "\" is no size", "write it as 5GB, 500MB, 2GiB or a number of bytes");
+    throw_usage(std::string(flag) + " \"" + std::string(text) + "\" is no size",
+                "write it as 5GB, 500MB, 2GiB or a number of bytes");
   };
   double number = 0;
   const char* end = text.data() + text.size();
@@ -94,8 +105,16 @@ uint64_t parse_byte_size(std::string_view text, std::string_view flag) {
     std::string_view name;
     double bytes;
   };
-  static constexpr Unit kUnits[] = {{"", 1},      {"B", 1},      {"KB", 1e3},        {"MB", 1e6},        {"GB", 1e9},
-                                    {"TB", 1e12}, {"KIB", 1024}, {"MIB", 1048576.0}, {"GIB", 1073741824.0}, {"TIB", 1099511627776.0}};
+  static constexpr Unit kUnits[] = {{"", 1},
+                                    {"B", 1},
+                                    {"KB", 1e3},
+                                    {"MB", 1e6},
+                                    {"GB", 1e9},
+                                    {"TB", 1e12},
+                                    {"KIB", 1024},
+                                    {"MIB", 1048576.0},
+                                    {"GIB", 1073741824.0},
+                                    {"TIB", 1099511627776.0}};
   for (const Unit& each : kUnits) {
     if (unit != each.name) continue;
     const double bytes = std::floor(number * each.bytes);

@@ -1,5 +1,6 @@
-// Where import and export read and write: finding the model inside a checkpoint folder, and refusing output paths that would
-// destroy something. Thread-safety: functions without state; they look at the file system.
+// Where import and export read and write: finding the model inside a checkpoint folder, and
+// refusing output paths that would destroy something. Thread-safety: functions without state; they
+// look at the file system.
 #pragma once
 
 #include <filesystem>
@@ -13,18 +14,23 @@
 
 namespace loongforge::convert {
 
-// The folder itself, or its only subfolder, that holds the file `name`; Error(kNoInput) else. what: "LoongIR model", for it.
-std::filesystem::path folder_with(const std::filesystem::path& path, std::string_view name, std::string_view what);
+// The folder itself, or its only subfolder, that holds the file `name`; Error(kNoInput) else. what:
+// "LoongIR model", for it.
+std::filesystem::path folder_with(const std::filesystem::path& path, std::string_view name,
+                                  std::string_view what);
 
-// Throws Error(kUsage) when output exists and overwrite is false; when output is or contains one of the inputs; when it exists
-// and holds none of the marker files (what is to be replaced must look like an earlier output).
-void guard_output(const std::filesystem::path& output, std::span<const std::filesystem::path> inputs, bool overwrite,
+// Throws Error(kUsage) when output exists and overwrite is false; when output is or contains one of
+// the inputs; when it exists and holds none of the marker files (what is to be replaced must look
+// like an earlier output).
+void guard_output(const std::filesystem::path& output,
+                  std::span<const std::filesystem::path> inputs, bool overwrite,
                   std::span<const std::string_view> markers);
 
 // Throws Error(kFailed) when the file system of output has less room than bytes.
 void guard_space(const std::filesystem::path& output, uint64_t bytes);
 
-// Writes a tokenizer's file, whose name may stand in a subfolder, into the folder under construction.
+// Writes a tokenizer's file, whose name may stand in a subfolder, into the folder under
+// construction.
 void write_file_of(const FolderWriter& folder, const data::TokenizerFile& file);
 
 // The names in a finished folder, sorted.

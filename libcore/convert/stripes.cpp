@@ -13,8 +13,9 @@ namespace {
 using tensor::DType;
 
 constexpr int64_t kGroupRows = kernels::kWeightBlock;
-constexpr int64_t kCopyBytes = 2 << 20;     // of a plain copy: stays in the cache between read, checksum and write
-constexpr int64_t kStripeBytes = 8 << 20;   // of converted rows, as fp32
+constexpr int64_t kCopyBytes =
+    2 << 20;  // of a plain copy: stays in the cache between read, checksum and write
+constexpr int64_t kStripeBytes = 8 << 20;  // of converted rows, as fp32
 
 int64_t stripe_rows(const RowSource& source, int64_t row_bytes, int64_t target_bytes) {
   const int64_t group = std::max<int64_t>(1, kGroupRows * row_bytes);
@@ -37,7 +38,8 @@ void StripeConverter::run_tasks(int64_t tasks, const std::function<void(int64_t,
   }
 }
 
-void StripeConverter::copy(const RowSource& source, const RowSink& sink, const std::function<void(int64_t)>& after) {
+void StripeConverter::copy(const RowSource& source, const RowSink& sink,
+                           const std::function<void(int64_t)>& after) {
   const int64_t row_bytes = source.cols * static_cast<int64_t>(tensor::dtype_bytes(*source.stored));
   const int64_t step = stripe_rows(source, row_bytes, kCopyBytes);
   stripe_.resize(static_cast<size_t>(step * row_bytes));
@@ -50,8 +52,8 @@ void StripeConverter::copy(const RowSource& source, const RowSink& sink, const s
   }
 }
 
-void StripeConverter::quantize_group(const RowSource& source, int64_t r0, int64_t r1, int worker, uint8_t* out, int8_t* exps,
-                                     kernels::QuantCounts* counts) {
+void StripeConverter::quantize_group(const RowSource& source, int64_t r0, int64_t r1, int worker,
+                                     uint8_t* out, int8_t* exps, kernels::QuantCounts* counts) {
   std::vector<float>& values = scratch_[static_cast<size_t>(worker)];
   values.resize(static_cast<size_t>((r1 - r0) * source.cols));
   kernels::Elem elem = kernels::Elem::kF32;
@@ -61,8 +63,8 @@ void StripeConverter::quantize_group(const RowSource& source, int64_t r0, int64_
   } else {
     source.read_f32(r0, r1, values);
   }
-  kernels::quantize_weight(kernels::Elem::kE4M3, {values.data(), source.cols, elem}, r1 - r0, source.cols, 1.0f, out,
-                           source.cols, exps, counts, 0, r1 - r0);
+  kernels::quantize_weight(kernels::Elem::kE4M3, {values.data(), source.cols, elem}, r1 - r0,
+                           source.cols, 1.0f, out, source.cols, exps, counts, 0, r1 - r0);
 }
 
 Converted StripeConverter::run(const RowSource& source, DType target, const RowSink& sink,
@@ -91,7 +93,8 @@ Converted StripeConverter::run(const RowSource& source, DType target, const RowS
       const int64_t g0 = r0 + group * kGroupRows, g1 = std::min(r1, g0 + kGroupRows);
       uint8_t* out = stripe_.data() + (g0 - r0) * row_bytes;
       if (fp8) {
-        quantize_group(source, g0, g1, worker, out, exps.data() + group * col_blocks, &counts[static_cast<size_t>(group)]);
+        quantize_group(source, g0, g1, worker, out, exps.data() + group * col_blocks,
+                       &counts[static_cast<size_t>(group)]);
         return;
       }
       std::vector<float>& values = scratch_[static_cast<size_t>(worker)];

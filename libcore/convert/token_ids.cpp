@@ -12,11 +12,14 @@ void append_unique(std::vector<int64_t>* ids, int64_t id) {
   if (id >= 0 && std::find(ids->begin(), ids->end(), id) == ids->end()) ids->push_back(id);
 }
 
-std::optional<int64_t> widen(std::optional<int32_t> id) { return id ? std::optional<int64_t>(*id) : std::nullopt; }
+std::optional<int64_t> widen(std::optional<int32_t> id) {
+  return id ? std::optional<int64_t>(*id) : std::nullopt;
+}
 
 }  // namespace
 
-TokenIds resolve_token_ids(const formats::HfConfig& config, const formats::GenerationConfig* generation,
+TokenIds resolve_token_ids(const formats::HfConfig& config,
+                           const formats::GenerationConfig* generation,
                            const data::Tokenizer* tokenizer, std::optional<int64_t> flag) {
   TokenIds out;
   std::vector<int64_t> eos;
@@ -32,12 +35,14 @@ TokenIds resolve_token_ids(const formats::HfConfig& config, const formats::Gener
   std::optional<int64_t> config_pad = config.pad_token_id;
   if (!config_pad && generation != nullptr) config_pad = generation->pad_token_id;
   if (flag && *flag < 0) throw_usage("--pad_token_id " + std::to_string(*flag) + " is negative");
-  out.pad = data::resolve_pad_id(config_pad, tokenizer != nullptr ? widen(tokenizer->pad_id()) : std::nullopt,
-                                 tokenizer != nullptr, flag, eos.empty() ? std::nullopt : std::optional<int64_t>(eos[0]));
+  out.pad = data::resolve_pad_id(
+      config_pad, tokenizer != nullptr ? widen(tokenizer->pad_id()) : std::nullopt,
+      tokenizer != nullptr, flag, eos.empty() ? std::nullopt : std::optional<int64_t>(eos[0]));
 
   const auto check = [&](const char* what, int64_t id) {
     if (id < config.vocab_size) return;
-    out.warnings.push_back(std::string(what) + " token id " + std::to_string(id) + " is outside the model's vocabulary of " +
+    out.warnings.push_back(std::string(what) + " token id " + std::to_string(id) +
+                           " is outside the model's vocabulary of " +
                            std::to_string(config.vocab_size));
   };
   out.block = support::Json::object();
@@ -58,8 +63,9 @@ TokenIds resolve_token_ids(const formats::HfConfig& config, const formats::Gener
     out.block.set("pad", *out.pad * ir::kIdScale);
   }
   if (tokenizer != nullptr && tokenizer->vocab_size() > config.vocab_size) {
-    out.warnings.push_back("the tokenizer has ids up to " + std::to_string(tokenizer->vocab_size() - 1) + ", the model's vocabulary ends at " +
-                           std::to_string(config.vocab_size - 1));
+    out.warnings.push_back(
+        "the tokenizer has ids up to " + std::to_string(tokenizer->vocab_size() - 1) +
+        ", the model's vocabulary ends at " + std::to_string(config.vocab_size - 1));
   }
   return out;
 }

@@ -13,7 +13,9 @@ int64_t TensorEntry::cols() const {
   return product;
 }
 
-uint64_t TensorEntry::row_bytes() const { return static_cast<uint64_t>(cols()) * tensor::dtype_bytes(dtype); }
+uint64_t TensorEntry::row_bytes() const {
+  return static_cast<uint64_t>(cols()) * tensor::dtype_bytes(dtype);
+}
 
 uint64_t TensorEntry::row_stride() const { return round_up(row_bytes(), kRowAlignment); }
 
@@ -26,7 +28,8 @@ const TensorEntry* Model::find_tensor(std::string_view name) const {
 
 const TensorEntry& Model::stored_tensor(std::string_view name) const {
   const TensorEntry* entry = find_tensor(name);
-  // An alias names a stored tensor, never another alias (validated when a model is read and written).
+  // An alias names a stored tensor, never another alias (validated when a model is read and
+  // written).
   if (entry != nullptr && !entry->alias_of.empty()) entry = find_tensor(entry->alias_of);
   if (entry == nullptr) throw_bad_data(std::string(name), "the model holds no such tensor");
   return *entry;

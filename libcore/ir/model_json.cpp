@@ -70,7 +70,8 @@ void append_lines(std::string* text, const Json::Array& items) {
 
 // ---- reading ----
 
-// A JSON object of which every key must be known, unless the file's minor version is newer than ours.
+// A JSON object of which every key must be known, unless the file's minor version is newer than
+// ours.
 class Fields {
  public:
   Fields(const Json& json, std::string where, std::string what, bool tolerant)
@@ -99,7 +100,9 @@ class Fields {
     if (!value.is_string()) fail_type(key, value, "a string");
     return value.as_string();
   }
-  std::string text_or_empty(std::string_view key) const { return get(key) == nullptr ? std::string() : text(key); }
+  std::string text_or_empty(std::string_view key) const {
+    return get(key) == nullptr ? std::string() : text(key);
+  }
 
   int64_t integer(std::string_view key, int64_t low, int64_t high) const {
     const Json& value = need(key);
@@ -129,9 +132,13 @@ class Fields {
     return value.as_array();
   }
 
-  [[noreturn]] void fail(const std::string& message) const { throw_bad_data(where_, what_ + " " + message); }
-  [[noreturn]] void fail_type(std::string_view key, const Json& value, std::string_view expected) const {
-    fail("has the key \"" + std::string(key) + "\" as " + value.type_name() + ", not " + std::string(expected));
+  [[noreturn]] void fail(const std::string& message) const {
+    throw_bad_data(where_, what_ + " " + message);
+  }
+  [[noreturn]] void fail_type(std::string_view key, const Json& value,
+                              std::string_view expected) const {
+    fail("has the key \"" + std::string(key) + "\" as " + value.type_name() + ", not " +
+         std::string(expected));
   }
 
  private:
@@ -158,10 +165,14 @@ void parse_version(const std::string& text, const std::string& where, Model* mod
     auto [last, error2] = std::from_chars(dot + 1, end, model->version_minor);
     good = error2 == std::errc() && last == end && model->version_minor >= 0;
   }
-  if (!good) throw_bad_data(where, "format_version \"" + text + "\" is not of the form major.minor");
+  if (!good)
+    throw_bad_data(where, "format_version \"" + text + "\" is not of the form major.minor");
   if (model->version_major != kVersionMajor) {
-    throw_bad_data(where, "format_version " + text + " is not one that this version reads (" + std::to_string(kVersionMajor) + ".x)",
-                   model->version_major > kVersionMajor ? "use a newer loongforge" : "convert the model again");
+    throw_bad_data(where,
+                   "format_version " + text + " is not one that this version reads (" +
+                       std::to_string(kVersionMajor) + ".x)",
+                   model->version_major > kVersionMajor ? "use a newer loongforge"
+                                                        : "convert the model again");
   }
 }
 
@@ -184,14 +195,15 @@ Node parse_node(const Json& json, const std::string& where, size_t index, bool t
   }
   if (named.get("attrs") != nullptr) node.attrs = named.object("attrs");
   node.shard = named.text_or_empty("shard");
-  if (named.get("block") != nullptr) node.block = static_cast<int>(named.integer("block", 0, 1'000'000));
+  if (named.get("block") != nullptr)
+    node.block = static_cast<int>(named.integer("block", 0, 1'000'000));
   return node;
 }
 
 TensorEntry parse_tensor(const Json& json, const std::string& where, size_t index, bool tolerant) {
   const Fields fields(json, where, "tensor " + std::to_string(index), tolerant);
-  fields.allow({"name", "dtype", "shape", "file", "offset", "bytes", "scale_block", "scale", "crc", "crc32c", "alias_of",
-                "source_had_both"});
+  fields.allow({"name", "dtype", "shape", "file", "offset", "bytes", "scale_block", "scale", "crc",
+                "crc32c", "alias_of", "source_had_both"});
   TensorEntry entry;
   entry.name = fields.text("name");
   const Fields named(json, where, "tensor \"" + entry.name + "\"", tolerant);
@@ -220,7 +232,8 @@ TensorEntry parse_tensor(const Json& json, const std::string& where, size_t inde
     entry.block_rows = block[0];
     entry.block_cols = block[1];
   }
-  if (entry.crc.empty()) entry.crc32c = static_cast<uint32_t>(named.integer("crc32c", 0, 0xFFFFFFFFll));
+  if (entry.crc.empty())
+    entry.crc32c = static_cast<uint32_t>(named.integer("crc32c", 0, 0xFFFFFFFFll));
   return entry;
 }
 
@@ -232,7 +245,8 @@ std::string model_to_text(const Model& model) {
   };
   std::string text = "{\n";
   text += member("format", kFormatName);
-  text += member("format_version", std::to_string(model.version_major) + "." + std::to_string(model.version_minor));
+  text += member("format_version",
+                 std::to_string(model.version_major) + "." + std::to_string(model.version_minor));
   text += member("family", model.family);
   text += member("model_name", model.model_name);
   text += member("device", model.device);
@@ -263,8 +277,8 @@ Model model_from_text(std::string_view text, const std::string& where) {
   const bool tolerant = model.version_minor > kVersionMinor;
 
   const Fields fields(json, where, "the model description", tolerant);
-  fields.allow({"format", "format_version", "family", "model_name", "device", "quantize", "config", "token_ids", "graph",
-                "tensors"});
+  fields.allow({"format", "format_version", "family", "model_name", "device", "quantize", "config",
+                "token_ids", "graph", "tensors"});
   model.family = fields.text("family");
   model.model_name = fields.text("model_name");
   model.device = fields.text("device");
@@ -274,9 +288,11 @@ Model model_from_text(std::string_view text, const std::string& where) {
   const Fields graph(fields.object("graph"), where, "\"graph\"", tolerant);
   graph.allow({"nodes"});
   const Json::Array& nodes = graph.array("nodes");
-  for (size_t i = 0; i < nodes.size(); ++i) model.graph.nodes.push_back(parse_node(nodes[i], where, i, tolerant));
+  for (size_t i = 0; i < nodes.size(); ++i)
+    model.graph.nodes.push_back(parse_node(nodes[i], where, i, tolerant));
   const Json::Array& tensors = fields.array("tensors");
-  for (size_t i = 0; i < tensors.size(); ++i) model.tensors.push_back(parse_tensor(tensors[i], where, i, tolerant));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    model.tensors.push_back(parse_tensor(tensors[i], where, i, tolerant));
   return model;
 }
 

@@ -1,5 +1,5 @@
-// loongir_model.json as text and back. Reading checks every key and type, and the format version; what the numbers say is
-// checked by ir/validate.h. Thread-safety: pure functions.
+// loongir_model.json as text and back. Reading checks every key and type, and the format version;
+// what the numbers say is checked by ir/validate.h. Thread-safety: pure functions.
 #pragma once
 
 #include <string>

@@ -7,7 +7,8 @@ constexpr ParamSchema kMatrix[] = {{"weight", 2, true}};
 constexpr ParamSchema kVector[] = {{"weight", 1, true}};
 constexpr ParamSchema kLinear[] = {{"weight", 2, true}, {"bias", 1, false}};
 
-constexpr AttrSchema kNormAttrs[] = {{"eps", AttrType::kNumber, true}, {"group", AttrType::kInt, false}};
+constexpr AttrSchema kNormAttrs[] = {{"eps", AttrType::kNumber, true},
+                                     {"group", AttrType::kInt, false}};
 constexpr AttrSchema kLinearAttrs[] = {{"in", AttrType::kInt, true}, {"out", AttrType::kInt, true}};
 constexpr AttrSchema kRopeAttrs[] = {{"heads", AttrType::kInt, true},
                                      {"head_dim", AttrType::kInt, true},

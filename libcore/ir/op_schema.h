@@ -1,6 +1,6 @@
-// What the file format says of each op: how many inputs, which parameters, which attributes (ir/model.h has the table in
-// words). What an op computes is graph/'s; this is only what makes a file well-formed.
-// Thread-safety: constants.
+// What the file format says of each op: how many inputs, which parameters, which attributes
+// (ir/model.h has the table in words). What an op computes is graph/'s; this is only what makes a
+// file well-formed. Thread-safety: constants.
 #pragma once
 
 #include <span>

@@ -17,11 +17,13 @@
 namespace loongforge::ir {
 namespace {
 
-// The smallest block scale exponent that the fast path takes: products of smaller ones could be subnormal (DESIGN 4).
+// The smallest block scale exponent that the fast path takes: products of smaller ones could be
+// subnormal (DESIGN 4).
 constexpr int kMinScaleExponent = -41;
 
 uint32_t load_u32(const uint8_t* bytes) {
-  return uint32_t{bytes[0]} | uint32_t{bytes[1]} << 8 | uint32_t{bytes[2]} << 16 | uint32_t{bytes[3]} << 24;
+  return uint32_t{bytes[0]} | uint32_t{bytes[1]} << 8 | uint32_t{bytes[2]} << 16 |
+         uint32_t{bytes[3]} << 24;
 }
 
 }  // namespace
@@ -32,18 +34,24 @@ struct Reader::Impl {
   std::map<std::string, File, std::less<>> files;
   std::unordered_map<std::string_view, const TensorEntry*> by_name;  // views into model
   mutable std::mutex mutex;
-  mutable std::unordered_map<std::string, std::vector<uint8_t>> companions;  // verified bytes, small
+  mutable std::unordered_map<std::string, std::vector<uint8_t>>
+      companions;  // verified bytes, small
 
-  std::string where(const TensorEntry& entry) const { return (folder / entry.file).string() + ": " + entry.name; }
+  std::string where(const TensorEntry& entry) const {
+    return (folder / entry.file).string() + ": " + entry.name;
+  }
 
   const TensorEntry& stored(std::string_view name) const {
     auto found = by_name.find(name);
-    if (found != by_name.end() && !found->second->alias_of.empty()) found = by_name.find(found->second->alias_of);
-    if (found == by_name.end()) throw_bad_data(folder.string() + ": " + std::string(name), "the model holds no such tensor");
+    if (found != by_name.end() && !found->second->alias_of.empty())
+      found = by_name.find(found->second->alias_of);
+    if (found == by_name.end())
+      throw_bad_data(folder.string() + ": " + std::string(name), "the model holds no such tensor");
     return *found->second;
   }
 
-  // A companion's bytes, read and verified once. Nodes of an unordered_map do not move, so the reference stays valid.
+  // A companion's bytes, read and verified once. Nodes of an unordered_map do not move, so the
+  // reference stays valid.
   const std::vector<uint8_t>& companion(const TensorEntry& entry) const {
     const std::lock_guard lock(mutex);
     const auto found = companions.find(entry.name);
@@ -51,7 +59,8 @@ struct Reader::Impl {
     std::vector<uint8_t> bytes(entry.bytes);
     files.find(entry.file)->second.read_at(entry.offset, bytes);
     if (crc32c(bytes) != entry.crc32c) {
-      throw_bad_data(where(entry), "is damaged: its CRC32C is not the one of the tensor table", "convert or copy the model again");
+      throw_bad_data(where(entry), "is damaged: its CRC32C is not the one of the tensor table",
+                     "convert or copy the model again");
     }
     return companions.emplace(entry.name, std::move(bytes)).first->second;
   }
@@ -65,7 +74,8 @@ struct Reader::Impl {
       if (crc32c(rows.subspan(at, std::min<uint64_t>(group, rows.size() - at))) != expected) {
         throw_bad_data(where(entry),
                        "is damaged: rows " + std::to_string(index * kCrcRows) + " to " +
-                           std::to_string(std::min(entry.rows(), (index + 1) * kCrcRows) - 1) + " do not have their CRC32C",
+                           std::to_string(std::min(entry.rows(), (index + 1) * kCrcRows) - 1) +
+                           " do not have their CRC32C",
                        "convert or copy the model again");
       }
     }
@@ -97,13 +107,16 @@ Reader::~Reader() = default;
 const std::filesystem::path& Reader::folder() const { return impl_->folder; }
 const Model& Reader::model() const { return impl_->model; }
 
-void Reader::read_rows(const TensorEntry& tensor, int64_t row0, int64_t row1, std::span<uint8_t> out) const {
+void Reader::read_rows(const TensorEntry& tensor, int64_t row0, int64_t row1,
+                       std::span<uint8_t> out) const {
   const TensorEntry& entry = impl_->stored(tensor.name);
   const int64_t rows = entry.rows();
   const uint64_t stride = entry.row_stride();
-  if (row0 < 0 || row0 > row1 || row1 > rows || row0 % kCrcRows != 0 || (row1 % kCrcRows != 0 && row1 != rows) ||
+  if (row0 < 0 || row0 > row1 || row1 > rows || row0 % kCrcRows != 0 ||
+      (row1 % kCrcRows != 0 && row1 != rows) ||
       out.size() != static_cast<uint64_t>(row1 - row0) * stride) {
-    throw_failed(impl_->where(entry), "rows " + std::to_string(row0) + " to " + std::to_string(row1) + " cannot be read so");
+    throw_failed(impl_->where(entry), "rows " + std::to_string(row0) + " to " +
+                                          std::to_string(row1) + " cannot be read so");
   }
   if (row0 == row1) return;
   if (entry.crc.empty()) {
@@ -123,7 +136,8 @@ std::vector<float> Reader::read_f32(std::string_view name) const {
   std::vector<uint8_t> bytes(entry.bytes);
   read_rows(entry, 0, entry.rows(), bytes);
   if (!tensor::converts_to_f32(entry.dtype)) {
-    throw_bad_data(impl_->where(entry), "is " + std::string(tensor::dtype_name(entry.dtype)) + ", which has no fp32 values of its own");
+    throw_bad_data(impl_->where(entry), "is " + std::string(tensor::dtype_name(entry.dtype)) +
+                                            ", which has no fp32 values of its own");
   }
   const int64_t rows = entry.rows();
   const size_t cols = static_cast<size_t>(entry.cols());

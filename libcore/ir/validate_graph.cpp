@@ -29,22 +29,27 @@ class NodeCheck {
     const OpSchema* schema = find_op_schema(node_.op);
     if (schema == nullptr) {
       std::string known;
-      for (const OpSchema& each : op_schemas()) known += (known.empty() ? "" : ", ") + std::string(each.op);
+      for (const OpSchema& each : op_schemas())
+        known += (known.empty() ? "" : ", ") + std::string(each.op);
       fail("has the unknown op \"" + node_.op + "\"", "known ops: " + known);
     }
     return *schema;
   }
 
-  void check_inputs(const OpSchema& schema, const std::unordered_set<std::string_view>& earlier) const {
+  void check_inputs(const OpSchema& schema,
+                    const std::unordered_set<std::string_view>& earlier) const {
     if (static_cast<int>(node_.inputs.size()) != schema.inputs) {
       fail("of op " + node_.op + " has " + std::to_string(node_.inputs.size()) + " inputs, not " +
            std::to_string(schema.inputs));
     }
     for (const std::string& input : node_.inputs) {
       if ((input == "token_ids") != schema.takes_token_ids) {
-        fail("of op " + node_.op + (schema.takes_token_ids ? " must read token_ids, not \"" + input + "\"" : " cannot read token_ids"));
+        fail("of op " + node_.op +
+             (schema.takes_token_ids ? " must read token_ids, not \"" + input + "\""
+                                     : " cannot read token_ids"));
       }
-      if (input != "token_ids" && !earlier.contains(input)) fail("reads \"" + input + "\", which no earlier node gives");
+      if (input != "token_ids" && !earlier.contains(input))
+        fail("reads \"" + input + "\", which no earlier node gives");
     }
   }
 
@@ -54,7 +59,8 @@ class NodeCheck {
       for (const ParamSchema& each : schema.params) known = each.role == role ? &each : known;
       if (known == nullptr) fail("of op " + node_.op + " takes no parameter \"" + role + "\"");
       const auto found = tensors_.find(name);
-      if (found == tensors_.end()) fail("names the tensor \"" + name + "\", which the table does not hold");
+      if (found == tensors_.end())
+        fail("names the tensor \"" + name + "\", which the table does not hold");
       if (static_cast<int>(found->second->shape.size()) != known->rank) {
         fail("needs \"" + name + "\" of rank " + std::to_string(known->rank) + ", not " +
              shape_text(found->second->shape));
@@ -77,7 +83,9 @@ class NodeCheck {
       const bool good = each.type == AttrType::kInt      ? value->is_int() && value->as_int() >= 0
                         : each.type == AttrType::kNumber ? value->is_number()
                                                          : value->is_object();
-      if (!good) fail("has the attribute \"" + std::string(each.name) + "\" = " + value->dump() + ", of a wrong type or sign");
+      if (!good)
+        fail("has the attribute \"" + std::string(each.name) + "\" = " + value->dump() +
+             ", of a wrong type or sign");
     }
     for (const auto& [name, value] : node_.attrs.as_object()) {
       bool known = false;
@@ -86,17 +94,20 @@ class NodeCheck {
     }
   }
 
-  // Sizes that the node states must be those of its tensors: whoever allocates by one may index by the other.
+  // Sizes that the node states must be those of its tensors: whoever allocates by one may index by
+  // the other.
   void check_shapes() const {
     if (node_.op != "linear") return;
     const int64_t in = node_.attrs.get_int("in", 0), out = node_.attrs.get_int("out", 0);
     const std::vector<int64_t>& weight = tensors_.at(node_.params.at("weight"))->shape;
     if (weight[0] != out || weight[1] != in) {
-      fail("has a weight of shape " + shape_text(weight) + ", not [" + std::to_string(out) + ", " + std::to_string(in) + "]");
+      fail("has a weight of shape " + shape_text(weight) + ", not [" + std::to_string(out) + ", " +
+           std::to_string(in) + "]");
     }
     const auto bias = node_.params.find("bias");
     if (bias != node_.params.end() && tensors_.at(bias->second)->shape[0] != out) {
-      fail("has a bias of shape " + shape_text(tensors_.at(bias->second)->shape) + ", not [" + std::to_string(out) + "]");
+      fail("has a bias of shape " + shape_text(tensors_.at(bias->second)->shape) + ", not [" +
+           std::to_string(out) + "]");
     }
   }
 
@@ -122,7 +133,8 @@ void validate_graph(const Model& model, const std::string& where) {
     check.check_params(schema);
     check.check_attrs(schema);
     check.check_shapes();
-    if (node.shard != "fsdp_shard" && node.shard != "ddp_replicate" && node.shard != "io_shard" && !node.shard.empty()) {
+    if (node.shard != "fsdp_shard" && node.shard != "ddp_replicate" && node.shard != "io_shard" &&
+        !node.shard.empty()) {
       check.fail("has the unknown shard strategy \"" + node.shard + "\"");
     }
     earlier.insert(node.name);

@@ -14,16 +14,21 @@ namespace {
 
 using tensor::DType;
 
-constexpr uint64_t kMaxBytes = uint64_t{1} << 62;  // so that sums of offset and size cannot overflow
+constexpr uint64_t kMaxBytes = uint64_t{1}
+                               << 62;  // so that sums of offset and size cannot overflow
 constexpr size_t kMaxRank = 8;
 
-bool is_fp8(DType dtype) { return dtype == DType::kE4M3LA || dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2; }
+bool is_fp8(DType dtype) {
+  return dtype == DType::kE4M3LA || dtype == DType::kF8E4M3 || dtype == DType::kF8E5M2;
+}
 
-// A plain name inside the folder: no separators, not hidden, nothing a shell or a path could read otherwise.
+// A plain name inside the folder: no separators, not hidden, nothing a shell or a path could read
+// otherwise.
 bool is_plain_file_name(const std::string& name) {
   if (name.empty() || name.size() > 255 || name[0] == '.') return false;
   return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
   });
 }
 
@@ -33,7 +38,9 @@ class TableCheck {
 
   void run() {
     const auto page = device_page(model_.device);
-    if (!page) throw_bad_data(where_, "the device \"" + model_.device + "\" is unknown", "known: x86_64, loongarch64");
+    if (!page)
+      throw_bad_data(where_, "the device \"" + model_.device + "\" is unknown",
+                     "known: x86_64, loongarch64");
     page_ = *page;
     if (model_.quantize != "fp8" && model_.quantize != "bf16" && model_.quantize != "fp32") {
       throw_bad_data(where_, "quantize is \"" + model_.quantize + "\", not fp8, bf16 or fp32");
@@ -70,24 +77,30 @@ class TableCheck {
       }
       elements *= static_cast<uint64_t>(extent);
     }
-    // Padding makes at most 32 bytes of a byte, so rows * stride stays below 2^62 after the check above.
+    // Padding makes at most 32 bytes of a byte, so rows * stride stays below 2^62 after the check
+    // above.
   }
 
   void check_place(const TensorEntry& entry) const {
-    if (!is_plain_file_name(entry.file)) fail(entry, "names the file \"" + entry.file + "\", which is no plain file name");
-    if (entry.offset % kTensorAlignment != 0) fail(entry, "has an offset that is no multiple of 128");
+    if (!is_plain_file_name(entry.file))
+      fail(entry, "names the file \"" + entry.file + "\", which is no plain file name");
+    if (entry.offset % kTensorAlignment != 0)
+      fail(entry, "has an offset that is no multiple of 128");
     if (entry.offset < page_) fail(entry, "has an offset inside the file's header");
     const uint64_t bytes = static_cast<uint64_t>(entry.rows()) * entry.row_stride();
     if (entry.bytes != bytes) {
-      fail(entry, "has " + std::to_string(entry.bytes) + " bytes, its shape and dtype need " + std::to_string(bytes));
+      fail(entry, "has " + std::to_string(entry.bytes) + " bytes, its shape and dtype need " +
+                      std::to_string(bytes));
     }
     if (entry.offset > kMaxBytes) fail(entry, "has an offset that is not possible");
   }
 
-  const TensorEntry& companion(const TensorEntry& entry, const std::string& name, std::string_view role) {
+  const TensorEntry& companion(const TensorEntry& entry, const std::string& name,
+                               std::string_view role) {
     const auto found = by_name_.find(name);
     if (found == by_name_.end()) {
-      fail(entry, "names the " + std::string(role) + " companion \"" + name + "\", which the table does not hold");
+      fail(entry, "names the " + std::string(role) + " companion \"" + name +
+                      "\", which the table does not hold");
     }
     const TensorEntry& other = *found->second;
     if (!other.alias_of.empty() || !other.crc.empty() || !other.scale.empty()) {
@@ -100,10 +113,13 @@ class TableCheck {
   void check_companions(const TensorEntry& entry) {
     if (is_fp8(entry.dtype)) {
       if (entry.scale.empty()) fail(entry, "is FP8 and lacks its scale companion");
-      if (entry.block_rows < 1 || entry.block_cols < 1) fail(entry, "is FP8 and lacks its scale_block");
+      if (entry.block_rows < 1 || entry.block_cols < 1)
+        fail(entry, "is FP8 and lacks its scale_block");
       const TensorEntry& scale = companion(entry, entry.scale, "scale");
-      const std::vector<int64_t> shape = {1 + (entry.rows() - 1) / entry.block_rows, 1 + (entry.cols() - 1) / entry.block_cols};
-      if (scale.shape != shape) fail(scale, "has a shape that does not fit the scale blocks of \"" + entry.name + "\"");
+      const std::vector<int64_t> shape = {1 + (entry.rows() - 1) / entry.block_rows,
+                                          1 + (entry.cols() - 1) / entry.block_cols};
+      if (scale.shape != shape)
+        fail(scale, "has a shape that does not fit the scale blocks of \"" + entry.name + "\"");
       if (scale.dtype != DType::kF32 && scale.dtype != DType::kBF16 && scale.dtype != DType::kF16) {
         fail(scale, "has a dtype that scales do not have");
       }
@@ -112,7 +128,8 @@ class TableCheck {
     }
     if (!entry.crc.empty()) {
       const TensorEntry& crc = companion(entry, entry.crc, "crc");
-      if (crc.dtype != DType::kU32 || crc.shape != std::vector<int64_t>{ceil_div(entry.rows(), kCrcRows)}) {
+      if (crc.dtype != DType::kU32 ||
+          crc.shape != std::vector<int64_t>{ceil_div(entry.rows(), kCrcRows)}) {
         fail(crc, "is not one U32 for each 128 rows of \"" + entry.name + "\"");
       }
     }
@@ -120,15 +137,18 @@ class TableCheck {
 
   void check_alias(const TensorEntry& entry) const {
     const auto found = by_name_.find(entry.alias_of);
-    if (found == by_name_.end()) fail(entry, "is an alias of \"" + entry.alias_of + "\", which the table does not hold");
+    if (found == by_name_.end())
+      fail(entry, "is an alias of \"" + entry.alias_of + "\", which the table does not hold");
     const TensorEntry& target = *found->second;
-    if (!target.alias_of.empty()) fail(entry, "is an alias of \"" + entry.alias_of + "\", which is an alias itself");
+    if (!target.alias_of.empty())
+      fail(entry, "is an alias of \"" + entry.alias_of + "\", which is an alias itself");
     if (target.dtype != entry.dtype || target.shape != entry.shape) {
       fail(entry, "is an alias of \"" + entry.alias_of + "\" but has another dtype or shape");
     }
   }
 
-  // Every stored tensor is verified by a crc companion, or is a companion and has its checksum in the table.
+  // Every stored tensor is verified by a crc companion, or is a companion and has its checksum in
+  // the table.
   void check_is_used(const TensorEntry& entry) const {
     if (entry.alias_of.empty() && entry.crc.empty() && !companions_.contains(entry.name)) {
       fail(entry, "lacks its crc companion");
@@ -141,7 +161,8 @@ class TableCheck {
       if (entry.alias_of.empty()) files[entry.file].push_back(&entry);
     }
     for (auto& [file, entries] : files) {
-      std::sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) { return a->offset < b->offset; });
+      std::sort(entries.begin(), entries.end(),
+                [](const auto* a, const auto* b) { return a->offset < b->offset; });
       for (size_t i = 1; i < entries.size(); ++i) {
         if (entries[i - 1]->offset + entries[i - 1]->bytes > entries[i]->offset) {
           fail(*entries[i], "overlaps the tensor \"" + entries[i - 1]->name + "\"");
@@ -165,24 +186,30 @@ uint64_t little_endian(const uint8_t* bytes, int count) {
 
 }  // namespace
 
-void validate_table(const Model& model, const std::string& where) { TableCheck(model, where).run(); }
+void validate_table(const Model& model, const std::string& where) {
+  TableCheck(model, where).run();
+}
 
 void validate_files(const Model& model, const std::filesystem::path& folder) {
   std::map<std::string, uint64_t> ends;
   for (const TensorEntry& entry : model.tensors) {
-    if (entry.alias_of.empty()) ends[entry.file] = std::max(ends[entry.file], entry.offset + entry.bytes);
+    if (entry.alias_of.empty())
+      ends[entry.file] = std::max(ends[entry.file], entry.offset + entry.bytes);
   }
   for (const auto& [name, end] : ends) {
     const File file = File::open_read(folder / name);
     const std::string where = file.path().string();
     const uint64_t size = file.size(), expected = round_up(end, kTensorAlignment);
     if (size != expected) {
-      throw_bad_data(where, "has " + std::to_string(size) + " bytes, the tensor table needs " + std::to_string(expected),
+      throw_bad_data(where,
+                     "has " + std::to_string(size) + " bytes, the tensor table needs " +
+                         std::to_string(expected),
                      "the folder is incomplete or mixed: convert or copy it again");
     }
     uint8_t header[kFileHeaderBytes];
     file.read_at(0, header);
-    if (std::memcmp(header, kFileMagic.data(), kFileMagic.size()) != 0) throw_bad_data(where, "is no LoongIR weight file");
+    if (std::memcmp(header, kFileMagic.data(), kFileMagic.size()) != 0)
+      throw_bad_data(where, "is no LoongIR weight file");
     if (little_endian(header + 8, 4) != static_cast<uint64_t>(model.version_major)) {
       throw_bad_data(where, "has another format version than " + std::string(kModelFile));
     }

@@ -17,7 +17,8 @@ namespace loongforge::ir {
 namespace {
 
 constexpr uint64_t kPadBufferBytes = 1 << 20;
-// Written bytes are pushed to the disk in pieces of this size while the next are made, so that the sync at the end is short.
+// Written bytes are pushed to the disk in pieces of this size while the next are made, so that the
+// sync at the end is short.
 constexpr uint64_t kWritebackBytes = 32 << 20;
 
 void append_le(std::vector<uint8_t>* bytes, uint64_t value, int count) {
@@ -40,10 +41,13 @@ uint64_t placed_bytes(const TensorEntry& entry) {
   const uint64_t rows = static_cast<uint64_t>(entry.rows());
   uint64_t total = round_up(rows * entry.row_stride(), kTensorAlignment);
   if (entry.block_rows > 0) {
-    const uint64_t stride = round_up(static_cast<uint64_t>(ceil_div(entry.cols(), entry.block_cols)) * 4, kRowAlignment);
-    total += round_up(static_cast<uint64_t>(ceil_div(entry.rows(), entry.block_rows)) * stride, kTensorAlignment);
+    const uint64_t stride = round_up(
+        static_cast<uint64_t>(ceil_div(entry.cols(), entry.block_cols)) * 4, kRowAlignment);
+    total += round_up(static_cast<uint64_t>(ceil_div(entry.rows(), entry.block_rows)) * stride,
+                      kTensorAlignment);
   }
-  const uint64_t sums = round_up(static_cast<uint64_t>(ceil_div(entry.rows(), kCrcRows)) * 4, kRowAlignment);
+  const uint64_t sums =
+      round_up(static_cast<uint64_t>(ceil_div(entry.rows(), kCrcRows)) * 4, kRowAlignment);
   return total + round_up(sums, kTensorAlignment);
 }
 
@@ -52,7 +56,7 @@ struct Writer::Impl {
   uint64_t page;
   FilePlan plan;
   std::vector<TensorEntry> tensors;
-  std::vector<int64_t> file_of;      // per tensor; -1 for aliases
+  std::vector<int64_t> file_of;  // per tensor; -1 for aliases
   std::optional<File> file;
   int64_t files = 0;
   uint64_t position = 0, flushed = 0;  // of the current file
@@ -61,7 +65,7 @@ struct Writer::Impl {
   bool open = false;
   TensorEntry entry;
   int64_t rows_written = 0;
-  uint32_t crc = 0;                  // of the rows of the current group of 128
+  uint32_t crc = 0;  // of the rows of the current group of 128
   std::vector<uint32_t> sums;
   std::vector<float> scales;
   std::vector<uint8_t> padded;
@@ -76,7 +80,8 @@ struct Writer::Impl {
     position += bytes.size();
     if (position - flushed >= kWritebackBytes) {
       // Only a hint: a failure shows again in sync().
-      ::sync_file_range(file->fd(), static_cast<off64_t>(flushed), static_cast<off64_t>(position - flushed), SYNC_FILE_RANGE_WRITE);
+      ::sync_file_range(file->fd(), static_cast<off64_t>(flushed),
+                        static_cast<off64_t>(position - flushed), SYNC_FILE_RANGE_WRITE);
       flushed = position;
     }
   }
@@ -111,7 +116,8 @@ struct Writer::Impl {
   }
 
   // A companion of the tensor that was just written, in the same file.
-  void put_companion(const std::string& name, tensor::DType dtype, std::vector<int64_t> shape, const void* values) {
+  void put_companion(const std::string& name, tensor::DType dtype, std::vector<int64_t> shape,
+                     const void* values) {
     TensorEntry companion;
     companion.name = name;
     companion.dtype = dtype;
@@ -124,7 +130,8 @@ struct Writer::Impl {
     std::vector<uint8_t> bytes(companion.bytes);
     for (int64_t r = 0; r < rows; ++r) {
       std::memcpy(bytes.data() + static_cast<uint64_t>(r) * stride,
-                  static_cast<const uint8_t*>(values) + static_cast<uint64_t>(r) * row_bytes, row_bytes);
+                  static_cast<const uint8_t*>(values) + static_cast<uint64_t>(r) * row_bytes,
+                  row_bytes);
     }
     companion.crc32c = crc32c(bytes);
     put(bytes);
@@ -132,7 +139,8 @@ struct Writer::Impl {
     file_of.push_back(files - 1);
   }
 
-  // Counts rows that were written, with their padding, into the checksums: one per group of 128 rows.
+  // Counts rows that were written, with their padding, into the checksums: one per group of 128
+  // rows.
   void sum_rows(const uint8_t* rows, int64_t count) {
     const uint64_t stride = entry.row_stride();
     while (count > 0) {
@@ -151,9 +159,11 @@ struct Writer::Impl {
   }
 };
 
-Writer::Writer(const std::filesystem::path& folder, bool overwrite, uint64_t page, uint64_t max_file_bytes)
+Writer::Writer(const std::filesystem::path& folder, bool overwrite, uint64_t page,
+               uint64_t max_file_bytes)
     : impl_(std::make_unique<Impl>(folder, overwrite, page, max_file_bytes)) {
-  if (page < kFileHeaderBytes || page % kTensorAlignment != 0) throw_failed(folder.string(), "the page must be a multiple of 128");
+  if (page < kFileHeaderBytes || page % kTensorAlignment != 0)
+    throw_failed(folder.string(), "the page must be a multiple of 128");
 }
 
 Writer::~Writer() = default;
@@ -197,8 +207,8 @@ void Writer::write_rows(const void* dense_rows, int64_t count) {
     const int64_t now = std::min(batch, count - done);
     impl.padded.assign(static_cast<size_t>(now) * stride, 0);
     for (int64_t r = 0; r < now; ++r) {
-      std::memcpy(impl.padded.data() + static_cast<uint64_t>(r) * stride, rows + static_cast<uint64_t>(done + r) * row_bytes,
-                  row_bytes);
+      std::memcpy(impl.padded.data() + static_cast<uint64_t>(r) * stride,
+                  rows + static_cast<uint64_t>(done + r) * row_bytes, row_bytes);
     }
     impl.put(impl.padded);
     impl.sum_rows(impl.padded.data(), now);
@@ -209,7 +219,8 @@ void Writer::set_scales(std::span<const float> scales) {
   Impl& impl = *impl_;
   const TensorEntry& entry = impl.entry;
   if (!impl.open || entry.block_rows < 1 || entry.block_cols < 1 ||
-      static_cast<int64_t>(scales.size()) != ceil_div(entry.rows(), entry.block_rows) * ceil_div(entry.cols(), entry.block_cols)) {
+      static_cast<int64_t>(scales.size()) !=
+          ceil_div(entry.rows(), entry.block_rows) * ceil_div(entry.cols(), entry.block_cols)) {
     throw_failed(impl.where(), "got scales that do not fit its blocks");
   }
   impl.scales.assign(scales.begin(), scales.end());
@@ -217,8 +228,10 @@ void Writer::set_scales(std::span<const float> scales) {
 
 void Writer::finish_tensor() {
   Impl& impl = *impl_;
-  if (!impl.open || impl.rows_written != impl.entry.rows()) throw_failed(impl.where(), "was finished before all its rows were there");
-  if ((impl.entry.block_rows > 0) != !impl.scales.empty()) throw_failed(impl.where(), "was finished without its scales");
+  if (!impl.open || impl.rows_written != impl.entry.rows())
+    throw_failed(impl.where(), "was finished before all its rows were there");
+  if ((impl.entry.block_rows > 0) != !impl.scales.empty())
+    throw_failed(impl.where(), "was finished without its scales");
   impl.open = false;
   TensorEntry entry = impl.entry;
   entry.crc = entry.name + ".crc";
@@ -226,10 +239,13 @@ void Writer::finish_tensor() {
   impl.tensors.push_back(entry);
   impl.file_of.push_back(impl.files - 1);
   if (entry.block_rows > 0) {
-    impl.put_companion(entry.scale, tensor::DType::kF32,
-                       {ceil_div(entry.rows(), entry.block_rows), ceil_div(entry.cols(), entry.block_cols)}, impl.scales.data());
+    impl.put_companion(
+        entry.scale, tensor::DType::kF32,
+        {ceil_div(entry.rows(), entry.block_rows), ceil_div(entry.cols(), entry.block_cols)},
+        impl.scales.data());
   }
-  impl.put_companion(entry.crc, tensor::DType::kU32, {static_cast<int64_t>(impl.sums.size())}, impl.sums.data());
+  impl.put_companion(entry.crc, tensor::DType::kU32, {static_cast<int64_t>(impl.sums.size())},
+                     impl.sums.data());
 }
 
 void Writer::add_alias(const std::string& name, const std::string& alias_of, bool source_had_both) {
@@ -245,7 +261,8 @@ void Writer::add_alias(const std::string& name, const std::string& alias_of, boo
     impl_->file_of.push_back(-1);
     return;
   }
-  throw_failed(impl_->folder.final_path().string() + ": " + name, "is to be an alias of " + alias_of + ", which was not written");
+  throw_failed(impl_->folder.final_path().string() + ": " + name,
+               "is to be an alias of " + alias_of + ", which was not written");
 }
 
 void Writer::add_file(const std::filesystem::path& source, const std::string& name) {
@@ -274,7 +291,8 @@ void Writer::finish(Model model) {
   if (impl.open) throw_failed(impl.where(), "was not finished");
   impl.end_file();
   for (int64_t i = 0; i < impl.files; ++i) {
-    std::filesystem::rename(temporary() / part_name(i), temporary() / weight_file_name(i, impl.files));
+    std::filesystem::rename(temporary() / part_name(i),
+                            temporary() / weight_file_name(i, impl.files));
   }
   for (size_t i = 0; i < impl.tensors.size(); ++i) {
     if (impl.file_of[i] >= 0) impl.tensors[i].file = weight_file_name(impl.file_of[i], impl.files);

@@ -8,7 +8,8 @@
 namespace loongforge::models {
 namespace {
 
-// The static rule: a block (or a node outside of blocks) with more bytes of bf16 parameters than this is sharded.
+// The static rule: a block (or a node outside of blocks) with more bytes of bf16 parameters than
+// this is sharded.
 constexpr int64_t kShardBytes = 50'000'000;
 
 std::string shape_text(const std::vector<int64_t>& shape) {
@@ -23,7 +24,8 @@ GraphBuilder::GraphBuilder(const formats::HfConfig& config, const formats::Tenso
                            std::function<std::string(const std::string&)> source_name)
     : config_(config), source_(source), source_name_(std::move(source_name)) {}
 
-ir::Node& GraphBuilder::node(const std::string& name, std::string op, std::vector<std::string> inputs) {
+ir::Node& GraphBuilder::node(const std::string& name, std::string op,
+                             std::vector<std::string> inputs) {
   ir::Node& added = plan_.graph.nodes.emplace_back();
   added.name = name;
   added.op = std::move(op);
@@ -32,29 +34,33 @@ ir::Node& GraphBuilder::node(const std::string& name, std::string op, std::vecto
   return added;
 }
 
-void GraphBuilder::tensor(const std::string& name, std::vector<int64_t> shape, int64_t interleaved_heads) {
+void GraphBuilder::tensor(const std::string& name, std::vector<int64_t> shape,
+                          int64_t interleaved_heads) {
   const std::string source_name = source_name_(name);
   const formats::StoredTensor* stored = source_.find(source_name);
   if (stored == nullptr) {
-    throw_bad_data(source_.path().string() + ": " + source_name, "the tensor is absent, " + config_.where + " asks for it",
+    throw_bad_data(source_.path().string() + ": " + source_name,
+                   "the tensor is absent, " + config_.where + " asks for it",
                    "is the download complete, and the configuration this model's?");
   }
   if (stored->shape != shape) {
-    throw_bad_data(stored->where(), "has the shape " + shape_text(stored->shape) + ", " + config_.where + " asks for " +
-                                        shape_text(shape));
+    throw_bad_data(stored->where(), "has the shape " + shape_text(stored->shape) + ", " +
+                                        config_.where + " asks for " + shape_text(shape));
   }
   used_.insert(source_name);
   plan_.tensors.push_back({name, stored, std::move(shape), interleaved_heads});
 }
 
-std::string GraphBuilder::embedding(const std::string& name, const std::string& weight, int64_t rows, int64_t cols) {
+std::string GraphBuilder::embedding(const std::string& name, const std::string& weight,
+                                    int64_t rows, int64_t cols) {
   tensor(weight, {rows, cols});
   node(name, "embedding", {"token_ids"}).params["weight"] = weight;
   return name;
 }
 
-std::string GraphBuilder::rms_norm(const std::string& name, const std::string& input, const std::string& weight, int64_t size,
-                                   double eps, int64_t group) {
+std::string GraphBuilder::rms_norm(const std::string& name, const std::string& input,
+                                   const std::string& weight, int64_t size, double eps,
+                                   int64_t group) {
   tensor(weight, {size});
   ir::Node& added = node(name, "rms_norm", {input});
   added.params["weight"] = weight;
@@ -63,8 +69,9 @@ std::string GraphBuilder::rms_norm(const std::string& name, const std::string& i
   return name;
 }
 
-std::string GraphBuilder::linear(const std::string& name, const std::string& input, const std::string& module, int64_t in,
-                                 int64_t out, bool bias, int64_t interleaved_heads) {
+std::string GraphBuilder::linear(const std::string& name, const std::string& input,
+                                 const std::string& module, int64_t in, int64_t out, bool bias,
+                                 int64_t interleaved_heads) {
   tensor(module + ".weight", {out, in}, interleaved_heads);
   if (bias) tensor(module + ".bias", {out}, interleaved_heads);
   ir::Node& added = node(name, "linear", {input});
@@ -75,8 +82,8 @@ std::string GraphBuilder::linear(const std::string& name, const std::string& inp
   return name;
 }
 
-std::string GraphBuilder::tied_linear(const std::string& name, const std::string& input, const std::string& weight, int64_t in,
-                                      int64_t out) {
+std::string GraphBuilder::tied_linear(const std::string& name, const std::string& input,
+                                      const std::string& weight, int64_t in, int64_t out) {
   ir::Node& added = node(name, "linear", {input});
   added.params["weight"] = weight;
   added.attrs.set("in", in);
@@ -99,8 +106,9 @@ std::string GraphBuilder::rope(const std::string& name, const std::string& input
   return name;
 }
 
-std::string GraphBuilder::attention(const std::string& name, const std::string& q, const std::string& k, const std::string& v,
-                                    double scale, int64_t window) {
+std::string GraphBuilder::attention(const std::string& name, const std::string& q,
+                                    const std::string& k, const std::string& v, double scale,
+                                    int64_t window) {
   ir::Node& added = node(name, "attention", {q, k, v});
   added.attrs.set("heads", config_.num_attention_heads);
   added.attrs.set("kv_heads", config_.num_key_value_heads);
@@ -110,7 +118,8 @@ std::string GraphBuilder::attention(const std::string& name, const std::string& 
   return name;
 }
 
-std::string GraphBuilder::swiglu(const std::string& name, const std::string& gate, const std::string& up) {
+std::string GraphBuilder::swiglu(const std::string& name, const std::string& gate,
+                                 const std::string& up) {
   node(name, "swiglu", {gate, up});
   return name;
 }
@@ -127,7 +136,8 @@ void GraphBuilder::alias(const std::string& name, const std::string& alias_of) {
     used_.insert(source_name);
     for (const PlannedTensor& planned : plan_.tensors) {
       if (planned.name == alias_of && planned.shape != stored->shape) {
-        throw_bad_data(stored->where(), "has the shape " + shape_text(stored->shape) + ", but is tied to " + alias_of + " of " +
+        throw_bad_data(stored->where(), "has the shape " + shape_text(stored->shape) +
+                                            ", but is tied to " + alias_of + " of " +
                                             shape_text(planned.shape));
       }
     }
@@ -185,7 +195,8 @@ void GraphBuilder::account_for_the_rest() {
   }
   if (unused > 0) {
     plan_.warnings.push_back(source_.path().string() + ": " + std::to_string(unused) +
-                             " tensors are not part of the model that " + config_.where + " describes and were left out, the first: " + first);
+                             " tensors are not part of the model that " + config_.where +
+                             " describes and were left out, the first: " + first);
   }
 }
 

@@ -3,12 +3,12 @@
 //   x += o(attention(rope(q(norm(x))), rope(k(norm(x))), v(norm(x))))
 //   x += down(silu(gate(norm(x))) * up(norm(x)))
 //
-// GGUF files of this family hold the rows of q and k in pairs (i, i + head_dim / 2), as their interleaved rotation wants
-// them; LoongIR has Hugging Face's order (first half, second half).
+// GGUF files of this family hold the rows of q and k in pairs (i, i + head_dim / 2), as their
+// interleaved rotation wants them; LoongIR has Hugging Face's order (first half, second half).
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <algorithm>
 #include <numbers>
 
 #include "base/error.h"
@@ -63,7 +63,8 @@ std::string gguf_name(const std::string& name) {
   const size_t dot = name.find('.', kLayers.size());  // "model.layers.<N>.<rest>"
   for (const NamePair& pair : kBlockNames) {
     if (name.substr(dot + 1) == pair.hugging_face) {
-      return "blk." + name.substr(kLayers.size(), dot - kLayers.size()) + "." + std::string(pair.gguf);
+      return "blk." + name.substr(kLayers.size(), dot - kLayers.size()) + "." +
+             std::string(pair.gguf);
     }
   }
   throw_failed(name, "has no GGUF name");
@@ -85,21 +86,27 @@ void check_config(const formats::HfConfig& config) {
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     throw_bad_data(config.where, "num_attention_heads is no multiple of num_key_value_heads");
   }
-  if (config.head_dim % 2 != 0) throw_bad_data(config.where, "head_dim is odd, rotary embedding needs pairs");
+  if (config.head_dim % 2 != 0)
+    throw_bad_data(config.where, "head_dim is odd, rotary embedding needs pairs");
   // The shapes of q, k, v and o are products of these two.
   constexpr int64_t kMost = int64_t{1} << 30;
   if (config.head_dim > kMost || config.num_attention_heads > kMost) {
     throw_bad_data(config.where, "num_attention_heads or head_dim is not possible");
   }
   if (config.hidden_act != "silu") {
-    throw_bad_data(config.where, "hidden_act \"" + config.hidden_act + "\" is not supported for llama", "known: silu");
+    throw_bad_data(config.where,
+                   "hidden_act \"" + config.hidden_act + "\" is not supported for llama",
+                   "known: silu");
   }
   if (!config.quant_method.empty()) {
-    throw_bad_data(config.where, "the checkpoint is quantised (" + config.quant_method + "), which cannot be read",
-                   "take the bf16 or fp16 checkpoint of this model");
+    throw_bad_data(
+        config.where,
+        "the checkpoint is quantised (" + config.quant_method + "), which cannot be read",
+        "take the bf16 or fp16 checkpoint of this model");
   }
   if (config.rope.type != "default" && config.rope.type != "llama3") {
-    throw_bad_data(config.where, "rope type \"" + config.rope.type + "\" is not supported for llama",
+    throw_bad_data(config.where,
+                   "rope type \"" + config.rope.type + "\" is not supported for llama",
                    "known: default, llama3");
   }
   if (config.rotary_dim() != config.head_dim) {
@@ -109,11 +116,14 @@ void check_config(const formats::HfConfig& config) {
 
 bool is_old_buffer(std::string_view name) { return name.ends_with("rotary_emb.inv_freq"); }
 
-ModelPlan plan_llama(const formats::HfConfig& config, const formats::TensorSource& source, SourceNames names) {
+ModelPlan plan_llama(const formats::HfConfig& config, const formats::TensorSource& source,
+                     SourceNames names) {
   check_config(config);
   const bool gguf = names == SourceNames::kGguf;
-  GraphBuilder b(config, source, [gguf](const std::string& name) { return gguf ? gguf_name(name) : name; });
-  b.ignore([gguf](std::string_view name) { return gguf ? name == kRopeFreqs : is_old_buffer(name); });
+  GraphBuilder b(config, source,
+                 [gguf](const std::string& name) { return gguf ? gguf_name(name) : name; });
+  b.ignore(
+      [gguf](std::string_view name) { return gguf ? name == kRopeFreqs : is_old_buffer(name); });
 
   const int64_t hidden = config.hidden_size, inner = config.intermediate_size;
   const int64_t heads = config.num_attention_heads, kv_heads = config.num_key_value_heads;
@@ -121,26 +131,31 @@ ModelPlan plan_llama(const formats::HfConfig& config, const formats::TensorSourc
   const double scale = 1.0 / std::sqrt(static_cast<double>(config.head_dim));
   const bool attn_bias = config.attention_bias, mlp_bias = config.mlp_bias;
 
-  std::string x = b.embedding("embed_tokens", "model.embed_tokens.weight", config.vocab_size, hidden);
+  std::string x =
+      b.embedding("embed_tokens", "model.embed_tokens.weight", config.vocab_size, hidden);
   for (int64_t i = 0; i < config.num_hidden_layers; ++i) {
     b.set_block(static_cast<int>(i));
     const std::string node = "layers." + std::to_string(i) + ".";
     const std::string weights = "model." + node;
-    const std::string normed = b.rms_norm(node + "input_layernorm", x, weights + "input_layernorm.weight", hidden, config.rms_norm_eps);
-    const auto projection = [&](const std::string& name, const std::string& input, int64_t in, int64_t out, bool bias,
-                                int64_t rotary_heads) {
+    const std::string normed =
+        b.rms_norm(node + "input_layernorm", x, weights + "input_layernorm.weight", hidden,
+                   config.rms_norm_eps);
+    const auto projection = [&](const std::string& name, const std::string& input, int64_t in,
+                                int64_t out, bool bias, int64_t rotary_heads) {
       return b.linear(node + name, input, weights + name, in, out, bias, gguf ? rotary_heads : 0);
     };
     const std::string q = projection("self_attn.q_proj", normed, hidden, q_size, attn_bias, heads);
-    const std::string k = projection("self_attn.k_proj", normed, hidden, kv_size, attn_bias, kv_heads);
+    const std::string k =
+        projection("self_attn.k_proj", normed, hidden, kv_size, attn_bias, kv_heads);
     const std::string v = projection("self_attn.v_proj", normed, hidden, kv_size, attn_bias, 0);
     const std::string q_rope = b.rope(node + "self_attn.q_rope", q, heads);
     const std::string k_rope = b.rope(node + "self_attn.k_rope", k, kv_heads);
     const std::string mixed = b.attention(node + "self_attn.attention", q_rope, k_rope, v, scale);
     const std::string o = projection("self_attn.o_proj", mixed, q_size, hidden, attn_bias, 0);
     x = b.add(node + "self_attn.residual", x, o);
-    const std::string normed2 = b.rms_norm(node + "post_attention_layernorm", x, weights + "post_attention_layernorm.weight",
-                                           hidden, config.rms_norm_eps);
+    const std::string normed2 =
+        b.rms_norm(node + "post_attention_layernorm", x,
+                   weights + "post_attention_layernorm.weight", hidden, config.rms_norm_eps);
     const std::string gate = projection("mlp.gate_proj", normed2, hidden, inner, mlp_bias, 0);
     const std::string up = projection("mlp.up_proj", normed2, hidden, inner, mlp_bias, 0);
     const std::string product = b.swiglu(node + "mlp.swiglu", gate, up);
@@ -160,10 +175,12 @@ ModelPlan plan_llama(const formats::HfConfig& config, const formats::TensorSourc
 
 // ---- config.json from GGUF keys ----
 
-// GGUF stores eps and theta as fp32; the number that was meant is the shortest one that reads back as that fp32 value.
+// GGUF stores eps and theta as fp32; the number that was meant is the shortest one that reads back
+// as that fp32 value.
 double shortest(double value) {
   std::array<char, 64> text{};
-  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(value));
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), static_cast<float>(value));
   double out = value;
   if (error == std::errc()) std::from_chars(text.data(), end, out);
   return out;
@@ -183,14 +200,18 @@ double llama3_divisor(const Llama3Scaling& s, double theta, int64_t head_dim, in
   return 1.0 / ((1.0 - smooth) / s.factor + smooth);
 }
 
-// Llama-3.x files carry no scaling keys but the divisors of each frequency. They are recognised by making them again.
-Json rope_scaling_from_freqs(const formats::GgufFile& file, const formats::StoredTensor& freqs, double theta, int64_t head_dim) {
-  if (freqs.elements() != head_dim / 2) throw_bad_data(freqs.where(), "does not hold one factor for each rotary pair");
+// Llama-3.x files carry no scaling keys but the divisors of each frequency. They are recognised by
+// making them again.
+Json rope_scaling_from_freqs(const formats::GgufFile& file, const formats::StoredTensor& freqs,
+                             double theta, int64_t head_dim) {
+  if (freqs.elements() != head_dim / 2)
+    throw_bad_data(freqs.where(), "does not hold one factor for each rotary pair");
   const std::vector<float> divisors = file.read_f32(freqs);
   double largest = 1.0;
   for (float divisor : divisors) largest = std::max(largest, static_cast<double>(divisor));
   if (largest == 1.0) return Json();
-  const double stated = static_cast<double>(file.get_int("llama.rope.scaling.original_context_length").value_or(8192));
+  const double stated = static_cast<double>(
+      file.get_int("llama.rope.scaling.original_context_length").value_or(8192));
   for (double original : {stated, 8192.0}) {
     const Llama3Scaling scaling{shortest(largest), 1.0, 4.0, original};
     bool same = true;
@@ -212,10 +233,12 @@ Json rope_scaling_from_freqs(const formats::GgufFile& file, const formats::Store
 }
 
 Json rope_scaling_from_gguf(const formats::GgufFile& file, double theta, int64_t head_dim) {
-  if (const formats::StoredTensor* freqs = file.find(kRopeFreqs)) return rope_scaling_from_freqs(file, *freqs, theta, head_dim);
+  if (const formats::StoredTensor* freqs = file.find(kRopeFreqs))
+    return rope_scaling_from_freqs(file, *freqs, theta, head_dim);
   const std::string* type = file.get_string("llama.rope.scaling.type");
   if (type == nullptr || *type == "none") return Json();
-  throw_bad_data(file.path().string(), "llama.rope.scaling.type \"" + *type + "\" is not supported");
+  throw_bad_data(file.path().string(),
+                 "llama.rope.scaling.type \"" + *type + "\" is not supported");
 }
 
 void set_token(Json* config, const formats::GgufFile& file, const char* key, const char* gguf_key) {
@@ -229,8 +252,10 @@ Json llama_config_from_gguf(const formats::GgufFile& file) {
   if (heads < 1) throw_bad_data(file.path().string(), "llama.attention.head_count is not positive");
   const int64_t head_dim = file.get_int("llama.attention.key_length").value_or(hidden / heads);
   const int64_t rotary = file.get_int("llama.rope.dimension_count").value_or(head_dim);
-  if (rotary != head_dim || file.get_int("llama.attention.value_length").value_or(head_dim) != head_dim) {
-    throw_bad_data(file.path().string(), "rotary, key and value dimensions differ, which llama does not have");
+  if (rotary != head_dim ||
+      file.get_int("llama.attention.value_length").value_or(head_dim) != head_dim) {
+    throw_bad_data(file.path().string(),
+                   "rotary, key and value dimensions differ, which llama does not have");
   }
   if (file.get_int("llama.expert_count").value_or(0) != 0) {
     throw_bad_data(file.path().string(), "is a mixture of experts, which is not supported");
@@ -258,7 +283,8 @@ Json llama_config_from_gguf(const formats::GgufFile& file) {
   config.set("num_hidden_layers", file.require_int("llama.block_count"));
   config.set("num_key_value_heads", file.get_int("llama.attention.head_count_kv").value_or(heads));
   set_token(&config, file, "pad_token_id", "tokenizer.ggml.padding_token_id");
-  config.set("rms_norm_eps", shortest(file.require_double("llama.attention.layer_norm_rms_epsilon")));
+  config.set("rms_norm_eps",
+             shortest(file.require_double("llama.attention.layer_norm_rms_epsilon")));
   config.set("rope_scaling", rope_scaling_from_gguf(file, theta, head_dim));
   config.set("rope_theta", theta);
   config.set("tie_word_embeddings", file.find("output.weight") == nullptr);

@@ -33,7 +33,8 @@ std::span<const Family* const> families() noexcept { return kFamilies; }
 std::string known_model_types() {
   std::string text;
   for (const Family* family : kFamilies) {
-    for (std::string_view type : family->model_types) text += (text.empty() ? "" : ", ") + std::string(type);
+    for (std::string_view type : family->model_types)
+      text += (text.empty() ? "" : ", ") + std::string(type);
   }
   return text;
 }
@@ -47,7 +48,8 @@ const Family* find_by_model_type(std::string_view model_type) noexcept {
 
 const Family* find_by_gguf_architecture(std::string_view architecture) noexcept {
   for (const Family* family : kFamilies) {
-    if (family->config_from_gguf != nullptr && contains(family->gguf_architectures, architecture)) return family;
+    if (family->config_from_gguf != nullptr && contains(family->gguf_architectures, architecture))
+      return family;
   }
   return nullptr;
 }
@@ -73,8 +75,10 @@ const Family& choose_family(const formats::HfConfig& config, std::string_view la
   const Family* by_label = find_by_label(label);
   if (config.model_type.empty()) {
     if (by_label != nullptr) return *by_label;
-    throw_bad_data(config.where, "has no model_type, and --model-name \"" + std::string(label) + "\" names no family",
-                   "known model types: " + known_model_types());
+    throw_bad_data(
+        config.where,
+        "has no model_type, and --model-name \"" + std::string(label) + "\" names no family",
+        "known model types: " + known_model_types());
   }
   const Family* by_type = find_by_model_type(config.model_type);
   if (by_type == nullptr) {
@@ -82,8 +86,9 @@ const Family& choose_family(const formats::HfConfig& config, std::string_view la
                    "known model types: " + known_model_types());
   }
   if (by_label != nullptr && by_label != by_type) {
-    throw_usage("--model-name \"" + std::string(label) + "\" names the family " + std::string(by_label->name) + ", " +
-                    config.where + " has model_type " + config.model_type,
+    throw_usage("--model-name \"" + std::string(label) + "\" names the family " +
+                    std::string(by_label->name) + ", " + config.where + " has model_type " +
+                    config.model_type,
                 "give the model a name of its own family, or any other label");
   }
   return *by_type;

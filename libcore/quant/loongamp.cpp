@@ -20,10 +20,14 @@ AmpRule rule(TensorRole role, Storage storage, std::string reason) {
 
 DType stored_dtype(Storage storage, DType source, bool exact) {
   switch (storage) {
-    case Storage::kFp8: return DType::kE4M3LA;
-    case Storage::kBf16: return DType::kBF16;
-    case Storage::kF32: return DType::kF32;
-    case Storage::kSource: break;
+    case Storage::kFp8:
+      return DType::kE4M3LA;
+    case Storage::kBf16:
+      return DType::kBF16;
+    case Storage::kF32:
+      return DType::kF32;
+    case Storage::kSource:
+      break;
   }
   if (source == DType::kF16) return exact ? DType::kF32 : DType::kBF16;
   if (source == DType::kF64) return DType::kF32;
@@ -31,7 +35,8 @@ DType stored_dtype(Storage storage, DType source, bool exact) {
 }
 
 bool matches(const AmpRule& rule, const TensorFacts& facts) {
-  return (!rule.role || *rule.role == facts.role) && (rule.below_elements == 0 || facts.elements < rule.below_elements) &&
+  return (!rule.role || *rule.role == facts.role) &&
+         (rule.below_elements == 0 || facts.elements < rule.below_elements) &&
          (!rule.tied_only || facts.tied) && glob_match(rule.pattern, facts.name);
 }
 
@@ -39,22 +44,32 @@ bool matches(const AmpRule& rule, const TensorFacts& facts) {
 
 std::string_view role_name(TensorRole role) noexcept {
   switch (role) {
-    case TensorRole::kLinear: return "linear";
-    case TensorRole::kHead: return "head";
-    case TensorRole::kEmbedding: return "embedding";
-    case TensorRole::kNorm: return "norm";
-    case TensorRole::kBias: return "bias";
-    case TensorRole::kOther: break;
+    case TensorRole::kLinear:
+      return "linear";
+    case TensorRole::kHead:
+      return "head";
+    case TensorRole::kEmbedding:
+      return "embedding";
+    case TensorRole::kNorm:
+      return "norm";
+    case TensorRole::kBias:
+      return "bias";
+    case TensorRole::kOther:
+      break;
   }
   return "other";
 }
 
 std::string_view storage_name(Storage storage) noexcept {
   switch (storage) {
-    case Storage::kFp8: return "fp8";
-    case Storage::kBf16: return "bf16";
-    case Storage::kF32: return "fp32";
-    case Storage::kSource: break;
+    case Storage::kFp8:
+      return "fp8";
+    case Storage::kBf16:
+      return "bf16";
+    case Storage::kF32:
+      return "fp32";
+    case Storage::kSource:
+      break;
   }
   return "source";
 }
@@ -86,10 +101,13 @@ AmpPolicy AmpPolicy::standard(std::string_view quantize, bool quantize_head) {
     add(rest);
     return policy;
   }
-  if (quantize != "fp8") throw_usage("--quantize " + std::string(quantize) + " is unknown", "use fp8, bf16 or fp32");
-  AmpRule tied = rule(TensorRole::kEmbedding, Storage::kBf16,
-                      quantize_head ? "is the embedding as well as the head, so --quantize_head leaves it in high precision"
-                                    : "the embedding stays in high precision; it is the head as well");
+  if (quantize != "fp8")
+    throw_usage("--quantize " + std::string(quantize) + " is unknown", "use fp8, bf16 or fp32");
+  AmpRule tied = rule(
+      TensorRole::kEmbedding, Storage::kBf16,
+      quantize_head
+          ? "is the embedding as well as the head, so --quantize_head leaves it in high precision"
+          : "the embedding stays in high precision; it is the head as well");
   tied.tied_only = true;
   add(std::move(tied));
   add(rule(TensorRole::kEmbedding, Storage::kBf16, "the embedding stays in high precision"));
@@ -101,7 +119,8 @@ AmpPolicy AmpPolicy::standard(std::string_view quantize, bool quantize_head) {
   if (quantize_head) {
     add(rule(TensorRole::kHead, Storage::kFp8, "--quantize_head"));
   } else {
-    add(rule(TensorRole::kHead, Storage::kBf16, "the head stays in high precision; --quantize_head moves it to fp8"));
+    add(rule(TensorRole::kHead, Storage::kBf16,
+             "the head stays in high precision; --quantize_head moves it to fp8"));
   }
   add(rule(TensorRole::kLinear, Storage::kFp8, "--quantize fp8"));
   return policy;
@@ -110,18 +129,21 @@ AmpPolicy AmpPolicy::standard(std::string_view quantize, bool quantize_head) {
 Decision AmpPolicy::decide(const TensorFacts& facts) const {
   for (const AmpRule& each : rules_) {
     if (!matches(each, facts)) continue;
-    // FP8 has blocks of rows and columns: a vector cannot be stored so, whatever an override asks for.
+    // FP8 has blocks of rows and columns: a vector cannot be stored so, whatever an override asks
+    // for.
     if (each.storage == Storage::kFp8 && facts.rank != 2) continue;
     return {each.storage, stored_dtype(each.storage, facts.source, exact_), each.reason};
   }
-  return {Storage::kSource, stored_dtype(Storage::kSource, facts.source, exact_), "no rule asks for less"};
+  return {Storage::kSource, stored_dtype(Storage::kSource, facts.source, exact_),
+          "no rule asks for less"};
 }
 
 std::string AmpPolicy::describe() const {
   std::string text;
   for (const AmpRule& each : rules_) {
     text += std::string(each.role ? role_name(*each.role) : "any") + " " + each.pattern;
-    if (each.below_elements > 0) text += " under " + std::to_string(each.below_elements) + " elements";
+    if (each.below_elements > 0)
+      text += " under " + std::to_string(each.below_elements) + " elements";
     if (each.tied_only) text += " tied";
     text += " -> " + std::string(storage_name(each.storage)) + ": " + each.reason + "\n";
   }

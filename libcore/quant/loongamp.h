@@ -1,6 +1,6 @@
-// loongamp: which tensor is stored and runs in which precision, as data. A policy is an ordered list of rules; the first one
-// that matches a tensor decides and gives its reason as text, so that a report can say why.
-// Thread-safety: values and pure functions.
+// loongamp: which tensor is stored and runs in which precision, as data. A policy is an ordered
+// list of rules; the first one that matches a tensor decides and gives its reason as text, so that
+// a report can say why. Thread-safety: values and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,12 @@ enum class Storage {
   kFp8,     // E4M3LA in 128 x 128 blocks
   kBf16,    // rounded once
   kF32,     // exact
-  kSource,  // BF16 and F32 as they are; F16 becomes BF16 (rounded once), or F32 where everything is fp32
+  kSource,  // BF16 and F32 as they are; F16 becomes BF16 (rounded once), or F32 where everything is
+            // fp32
 };
 LF_API std::string_view storage_name(Storage storage) noexcept;
-LF_API std::optional<Storage> parse_storage(std::string_view text) noexcept;  // "fp8", "bf16", "fp32", "source"
+LF_API std::optional<Storage> parse_storage(
+    std::string_view text) noexcept;  // "fp8", "bf16", "fp32", "source"
 
 struct LF_API AmpRule {
   std::optional<TensorRole> role;  // absent: any
@@ -33,7 +35,7 @@ struct LF_API AmpRule {
   int64_t below_elements = 0;      // > 0: only tensors with fewer elements
   bool tied_only = false;          // only where the head shares the embedding's tensor
   Storage storage = Storage::kSource;
-  std::string reason;              // "norms stay in high precision"
+  std::string reason;  // "norms stay in high precision"
 };
 
 struct TensorFacts {
@@ -53,7 +55,8 @@ struct Decision {
 
 class LF_API AmpPolicy {
  public:
-  // The default policy of --quantize ("fp8", "bf16", "fp32"; Error(kUsage) else). quantize_head: the head in FP8 as well.
+  // The default policy of --quantize ("fp8", "bf16", "fp32"; Error(kUsage) else). quantize_head:
+  // the head in FP8 as well.
   static AmpPolicy standard(std::string_view quantize, bool quantize_head);
 
   // An override stands before every rule that is there: "layers.0.*" -> bf16.

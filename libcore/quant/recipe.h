@@ -1,6 +1,6 @@
-// What a precision means when a model runs (DESIGN 4): which operands, which saved tensors, which scales. Data, no code
-// path: the executor reads it, `train` fills it from its flags, a run writes describe() into its log.
-// Thread-safety: values and pure functions.
+// What a precision means when a model runs (DESIGN 4): which operands, which saved tensors, which
+// scales. Data, no code path: the executor reads it, `train` fills it from its flags, a run writes
+// describe() into its log. Thread-safety: values and pure functions.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,8 @@ struct LF_API Recipe {
   kernels::Precision operands() const noexcept {
     return precision == RunPrecision::kFp32 ? kernels::Precision::kF32 : kernels::Precision::kBf16;
   }
-  // Element of a linear weight that is stored in FP8 here, of a saved linear input, and of tensors between nodes.
+  // Element of a linear weight that is stored in FP8 here, of a saved linear input, and of tensors
+  // between nodes.
   kernels::Elem weight_elem() const noexcept;
   kernels::Elem saved_elem() const noexcept;
   kernels::Elem edge_elem() const noexcept;

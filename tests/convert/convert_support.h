@@ -14,7 +14,8 @@
 
 namespace loongforge::test {
 
-inline convert::ImportOptions import_options(const std::filesystem::path& from, const std::filesystem::path& to,
+inline convert::ImportOptions import_options(const std::filesystem::path& from,
+                                             const std::filesystem::path& to,
                                              const std::string& quantize = "bf16") {
   convert::ImportOptions options;
   options.input_path = from;
@@ -25,7 +26,8 @@ inline convert::ImportOptions import_options(const std::filesystem::path& from, 
   return options;
 }
 
-inline convert::ExportOptions export_options(const std::filesystem::path& from, const std::filesystem::path& to,
+inline convert::ExportOptions export_options(const std::filesystem::path& from,
+                                             const std::filesystem::path& to,
                                              const std::string& dtype = "") {
   convert::ExportOptions options;
   options.input_path = from;
@@ -43,7 +45,8 @@ inline float nearest_bf16(float value) {
   float below, above;
   std::memcpy(&below, &low, 4);
   std::memcpy(&above, &high, 4);
-  const double down = std::abs(double{value} - double{below}), up = std::abs(double{above} - double{value});
+  const double down = std::abs(double{value} - double{below}),
+               up = std::abs(double{above} - double{value});
   if (down != up) return down < up ? below : above;
   return (low & 0x10000u) == 0 ? below : above;
 }
@@ -56,7 +59,8 @@ inline double e4m3la(uint8_t code) {
 }
 
 // Values of an FP8 tensor of a LoongIR folder, decoded here from codes and scales.
-inline std::vector<double> decode_fp8(const ir::Reader& reader, const std::string& name, std::vector<float>* scales = nullptr) {
+inline std::vector<double> decode_fp8(const ir::Reader& reader, const std::string& name,
+                                      std::vector<float>* scales = nullptr) {
   const ir::TensorEntry& entry = reader.model().stored_tensor(name);
   std::vector<uint8_t> codes(entry.bytes);
   reader.read_rows(entry, 0, entry.rows(), codes);
@@ -66,14 +70,17 @@ inline std::vector<double> decode_fp8(const ir::Reader& reader, const std::strin
   std::vector<double> out;
   for (int64_t r = 0; r < entry.rows(); ++r) {
     for (int64_t c = 0; c < entry.cols(); ++c) {
-      const uint8_t code = codes[static_cast<size_t>(static_cast<uint64_t>(r) * entry.row_stride()) + static_cast<size_t>(c)];
+      const uint8_t code =
+          codes[static_cast<size_t>(static_cast<uint64_t>(r) * entry.row_stride()) +
+                static_cast<size_t>(c)];
       out.push_back(e4m3la(code) * double{scale[static_cast<size_t>(r / 128 * blocks + c / 128)]});
     }
   }
   return out;
 }
 
-inline std::vector<float> source_values(const std::filesystem::path& folder, const std::string& name) {
+inline std::vector<float> source_values(const std::filesystem::path& folder,
+                                        const std::string& name) {
   const auto source = formats::open_tensor_source(folder);
   return source->read_f32(source->at(name));
 }

@@ -19,10 +19,15 @@ using tensor::DType;
 
 namespace {
 
-std::filesystem::path checkpoint(const std::string& family) { return test::model_dir(family) / "checkpoint"; }
-std::filesystem::path adapter(const std::string& family) { return test::model_dir(family) / "adapter"; }
+std::filesystem::path checkpoint(const std::string& family) {
+  return test::model_dir(family) / "checkpoint";
+}
+std::filesystem::path adapter(const std::string& family) {
+  return test::model_dir(family) / "adapter";
+}
 
-void refuse(const convert::ExportOptions& options, const test::TempDir& dir, ErrorCode code, const char* text) {
+void refuse(const convert::ExportOptions& options, const test::TempDir& dir, ErrorCode code,
+            const char* text) {
   const size_t before = dir.entries();
   LF_CHECK_ERROR(export_model(options), code, text);
   CHECK(dir.entries() == before);
@@ -36,12 +41,15 @@ TEST_CASE("bf16 there and back is the same, byte for byte") {
     const test::TempDir dir;
     import_model(test::import_options(checkpoint(family), dir / "ir"));
     const convert::ExportReport report = export_model(test::export_options(dir / "ir", dir / "hf"));
-    const auto want = formats::open_tensor_source(checkpoint(family)), got = formats::open_tensor_source(dir / "hf");
+    const auto want = formats::open_tensor_source(checkpoint(family)),
+               got = formats::open_tensor_source(dir / "hf");
     test::check_same_checkpoint(*want, *got);
     CHECK(got->metadata().at("format") == "pt");
     CHECK(test::load_config(dir / "hf") == test::load_config(checkpoint(family)));
-    CHECK(test::read_file(dir / "hf" / "generation_config.json") == test::read_file(checkpoint(family) / "generation_config.json"));
-    CHECK(report.files == std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors"});
+    CHECK(test::read_file(dir / "hf" / "generation_config.json") ==
+          test::read_file(checkpoint(family) / "generation_config.json"));
+    CHECK(report.files ==
+          std::vector<std::string>{"config.json", "generation_config.json", "model.safetensors"});
     CHECK(report.tensors == static_cast<int64_t>(want->tensors().size()));
   }
 }
@@ -57,14 +65,17 @@ TEST_CASE("a head that the source held twice comes back twice") {
   test::write_checkpoint(dir / "in", tensors, test::load_config(checkpoint("smollm2")));
   import_model(test::import_options(dir / "in", dir / "ir"));
   export_model(test::export_options(dir / "ir", dir / "hf"));
-  test::check_same_checkpoint(*formats::open_tensor_source(dir / "in"), *formats::open_tensor_source(dir / "hf"));
+  test::check_same_checkpoint(*formats::open_tensor_source(dir / "in"),
+                              *formats::open_tensor_source(dir / "hf"));
 }
 
 TEST_CASE("the other element types") {
   const test::TempDir dir;
   import_model(test::import_options(checkpoint("llama3"), dir / "ir"));
   export_model(test::export_options(dir / "ir", dir / "fp32", "fp32"));
-  CHECK(test::load_config(dir / "fp32").get_string("torch_dtype", "") + test::load_config(dir / "fp32").get_string("dtype", "") == "float32");
+  CHECK(test::load_config(dir / "fp32").get_string("torch_dtype", "") +
+            test::load_config(dir / "fp32").get_string("dtype", "") ==
+        "float32");
   const auto source = formats::open_tensor_source(dir / "fp32");
   for (const formats::StoredTensor& tensor : source->tensors()) {
     CHECK(tensor.dtype == DType::kF32);
@@ -78,7 +89,8 @@ TEST_CASE("fp8: the codes of LoongIR with their multiplier over 32") {
     const test::TempDir dir;
     import_model(test::import_options(checkpoint("llama3"), dir / "fp8", "fp8"));
     import_model(test::import_options(checkpoint("llama3"), dir / "ir", quantize));
-    const convert::ExportReport report = export_model(test::export_options(dir / "ir", dir / "hf", "fp8"));
+    const convert::ExportReport report =
+        export_model(test::export_options(dir / "ir", dir / "hf", "fp8"));
     const ir::Reader reader(dir / "fp8");
     const auto source = formats::open_tensor_source(dir / "hf");
     int64_t fp8 = 0;
@@ -97,11 +109,13 @@ TEST_CASE("fp8: the codes of LoongIR with their multiplier over 32") {
       const std::vector<float> scales = source->read_f32(source->at(tensor.name + "_scale_inv"));
       const std::vector<double> want = test::decode_fp8(reader, tensor.name);
       const int64_t cols = tensor.cols(), blocks = (cols + 127) / 128;
-      REQUIRE(source->at(tensor.name + "_scale_inv").shape == std::vector<int64_t>{(tensor.rows() + 127) / 128, blocks});
+      REQUIRE(source->at(tensor.name + "_scale_inv").shape ==
+              std::vector<int64_t>{(tensor.rows() + 127) / 128, blocks});
       for (size_t i = 0; i < codes.size(); ++i) {
         const int64_t r = static_cast<int64_t>(i) / cols, c = static_cast<int64_t>(i) % cols;
         // OCP E4M3: bias 7, the same fields.
-        const double value = test::e4m3la(codes[i]) * 32.0 * double{scales[static_cast<size_t>(r / 128 * blocks + c / 128)]};
+        const double value = test::e4m3la(codes[i]) * 32.0 *
+                             double{scales[static_cast<size_t>(r / 128 * blocks + c / 128)]};
         REQUIRE(value == want[i]);
       }
     }
@@ -156,14 +170,17 @@ TEST_CASE("merge: W + scaling B A, rounded once") {
       CAPTURE(name);
       adapted.push_back(name);
       const std::vector<float> w = test::source_values(checkpoint(family), name);
-      const std::vector<float> a = lora.tensors().read_f32(*module.a), b = lora.tensors().read_f32(*module.b);
-      const std::vector<float> got = test::source_values(dir / "fp32", name), rounded = test::source_values(dir / "bf16", name);
+      const std::vector<float> a = lora.tensors().read_f32(*module.a),
+                               b = lora.tensors().read_f32(*module.b);
+      const std::vector<float> got = test::source_values(dir / "fp32", name),
+                               rounded = test::source_values(dir / "bf16", name);
       bool changed = false;
       for (int64_t r = 0; r < module.out; ++r) {
         for (int64_t c = 0; c < module.in; ++c) {
           double product = 0;
           for (int64_t k = 0; k < module.r; ++k) {
-            product += double{b[static_cast<size_t>(r * module.r + k)]} * double{a[static_cast<size_t>(k * module.in + c)]};
+            product += double{b[static_cast<size_t>(r * module.r + k)]} *
+                       double{a[static_cast<size_t>(k * module.in + c)]};
           }
           const size_t i = static_cast<size_t>(r * module.in + c);
           const double want = double{w[i]} + module.scaling * product;
@@ -178,7 +195,8 @@ TEST_CASE("merge: W + scaling B A, rounded once") {
     const auto written = formats::open_tensor_source(dir / "bf16");
     for (const formats::StoredTensor& tensor : written->tensors()) {
       if (std::find(adapted.begin(), adapted.end(), tensor.name) != adapted.end()) continue;
-      CHECK(test::source_values(dir / "bf16", tensor.name) == test::source_values(checkpoint(family), tensor.name));
+      CHECK(test::source_values(dir / "bf16", tensor.name) ==
+            test::source_values(checkpoint(family), tensor.name));
     }
   }
 }
@@ -205,7 +223,8 @@ TEST_CASE("peft: the adapter alone") {
   options.dtype = "bf16";
   export_model(options);
   const formats::PeftAdapter narrow(dir / "again");
-  for (const formats::StoredTensor& tensor : narrow.tensors().tensors()) CHECK(tensor.dtype == DType::kBF16);
+  for (const formats::StoredTensor& tensor : narrow.tensors().tensors())
+    CHECK(tensor.dtype == DType::kBF16);
   options.output_path = dir / "third";
   options.input_path = dir / "ir";
   options.adapter = adapter("smollm2");
@@ -215,14 +234,16 @@ TEST_CASE("peft: the adapter alone") {
 TEST_CASE("a checkpoint of fp32 masters is rounded once") {
   const test::TempDir dir;
   import_model(test::import_options(checkpoint("llama2"), dir / "base", "fp32"));
-  // What full fine-tuning leaves: the same model with other fp32 weights, in a folder of the checkpoint.
+  // What full fine-tuning leaves: the same model with other fp32 weights, in a folder of the
+  // checkpoint.
   const ir::Reader base(dir / "base");
   {
     ir::Writer writer(dir / "checkpoint-7" / "model", false, 4096);
     for (const ir::TensorEntry& entry : base.model().tensors) {
       if (entry.crc.empty()) continue;
       std::vector<float> values = base.read_f32(entry.name);
-      for (size_t i = 0; i < values.size(); ++i) values[i] += std::sin(static_cast<float>(i)) * 1e-3f;
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] += std::sin(static_cast<float>(i)) * 1e-3f;
       ir::TensorEntry next;
       next.name = entry.name;
       next.dtype = DType::kF32;
@@ -251,15 +272,18 @@ TEST_CASE("shards") {
   const convert::ExportReport report = export_model(options);
   CHECK(report.weight_files > 1);
   CHECK(std::filesystem::exists(dir / "hf" / "model.safetensors.index.json"));
-  test::check_same_checkpoint(*formats::open_tensor_source(checkpoint("smollm2")), *formats::open_tensor_source(dir / "hf"));
+  test::check_same_checkpoint(*formats::open_tensor_source(checkpoint("smollm2")),
+                              *formats::open_tensor_source(dir / "hf"));
   // And they are read again.
   import_model(test::import_options(dir / "hf", dir / "ir2"));
-  CHECK(test::read_file(dir / "ir" / "weights-00001-of-00001.lir") == test::read_file(dir / "ir2" / "weights-00001-of-00001.lir"));
+  CHECK(test::read_file(dir / "ir" / "weights-00001-of-00001.lir") ==
+        test::read_file(dir / "ir2" / "weights-00001-of-00001.lir"));
 }
 
 TEST_CASE("the tokenizer and its chat template come along") {
   const test::TempDir dir;
-  test::write_checkpoint(dir / "in", test::load_tensors(checkpoint("llama2")), test::load_config(checkpoint("llama2")));
+  test::write_checkpoint(dir / "in", test::load_tensors(checkpoint("llama2")),
+                         test::load_config(checkpoint("llama2")));
   test::write_tokenizer(dir / "in", nullptr);
   test::write_file(dir / "in" / "chat_template.jinja", "{{ messages[0].content }}");
   import_model(test::import_options(dir / "in", dir / "ir"));

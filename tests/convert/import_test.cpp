@@ -18,9 +18,12 @@ using tensor::DType;
 
 namespace {
 
-std::filesystem::path checkpoint(const std::string& family) { return test::model_dir(family) / "checkpoint"; }
+std::filesystem::path checkpoint(const std::string& family) {
+  return test::model_dir(family) / "checkpoint";
+}
 
-void refuse(convert::ImportOptions options, const test::TempDir& dir, ErrorCode code, const char* text) {
+void refuse(convert::ImportOptions options, const test::TempDir& dir, ErrorCode code,
+            const char* text) {
   const size_t before = dir.entries();
   LF_CHECK_ERROR(import_model(options), code, text);
   CHECK(dir.entries() == before);
@@ -32,7 +35,8 @@ TEST_CASE("fp8: the weights of linear layers are within half a code of the sourc
   for (const char* family : {"llama2", "llama3", "smollm2"}) {
     CAPTURE(family);
     const test::TempDir dir;
-    const convert::ImportReport report = import_model(test::import_options(checkpoint(family), dir / "m", "fp8"));
+    const convert::ImportReport report =
+        import_model(test::import_options(checkpoint(family), dir / "m", "fp8"));
     const ir::Reader reader(dir / "m");
     CHECK(reader.model().quantize == "fp8");
     int64_t fp8 = 0;
@@ -64,7 +68,8 @@ TEST_CASE("fp8: the weights of linear layers are within half a code of the sourc
       }
       for (int64_t i = 0; i < static_cast<int64_t>(want.size()); ++i) {
         const double scale = scales[static_cast<size_t>(i / cols / 128 * blocks + i % cols / 128)];
-        const double value = want[static_cast<size_t>(i)], error = std::abs(got[static_cast<size_t>(i)] - value);
+        const double value = want[static_cast<size_t>(i)],
+                     error = std::abs(got[static_cast<size_t>(i)] - value);
         // Half a unit in the last place of three bits, or of the subnormals.
         REQUIRE(error <= std::max(std::abs(value) / 16.0, scale * 0x1p-15));
       }
@@ -90,7 +95,8 @@ TEST_CASE("--quantize_head") {
   const convert::ImportReport report = import_model(options);
   CHECK(ir::Reader(dir / "t").model().stored_tensor("lm_head.weight").dtype == DType::kBF16);
   CHECK(std::any_of(report.kept.begin(), report.kept.end(), [](const auto& kept) {
-    return kept.tensor == "model.embed_tokens.weight" && kept.reason.find("--quantize_head") != std::string::npos;
+    return kept.tensor == "model.embed_tokens.weight" &&
+           kept.reason.find("--quantize_head") != std::string::npos;
   }));
 }
 
@@ -123,7 +129,8 @@ TEST_CASE("fp32 keeps every value, bf16 rounds once") {
       const std::vector<float> source = test::source_values(dir / "hf", tensor.name);
       CHECK(exact.read_f32(tensor.name) == source);
       const DType stored = rounded.model().find_tensor(tensor.name)->dtype;
-      CHECK(stored == (tensor.shape.size() == 1 && dtype == DType::kF32 ? DType::kF32 : DType::kBF16));
+      CHECK(stored ==
+            (tensor.shape.size() == 1 && dtype == DType::kF32 ? DType::kF32 : DType::kBF16));
       std::vector<float> want = source;
       if (stored == DType::kBF16) {
         for (float& value : want) value = test::nearest_bf16(value);
@@ -136,9 +143,13 @@ TEST_CASE("fp32 keeps every value, bf16 rounds once") {
       for (size_t i = 0; i < source.size(); ++i) {
         double most = 1e9;
         for (int code = 0; code < 127; ++code) {
-          for (float scale : scales) most = std::min(most, std::abs(test::e4m3la(static_cast<uint8_t>(code)) * double{scale} - std::abs(double{source[i]})));
+          for (float scale : scales)
+            most =
+                std::min(most, std::abs(test::e4m3la(static_cast<uint8_t>(code)) * double{scale} -
+                                        std::abs(double{source[i]})));
         }
-        if (scales.size() == 1) REQUIRE(std::abs(got[i] - double{source[i]}) == doctest::Approx(most).epsilon(1e-9));
+        if (scales.size() == 1)
+          REQUIRE(std::abs(got[i] - double{source[i]}) == doctest::Approx(most).epsilon(1e-9));
       }
     }
   }
@@ -147,7 +158,8 @@ TEST_CASE("fp32 keeps every value, bf16 rounds once") {
 TEST_CASE("a dry run says what a run does, and writes nothing") {
   for (const char* quantize : {"fp8", "bf16", "fp32"}) {
     const test::TempDir dir;
-    convert::ImportOptions options = test::import_options(checkpoint("llama3"), dir / "m", quantize);
+    convert::ImportOptions options =
+        test::import_options(checkpoint("llama3"), dir / "m", quantize);
     options.dry_run = true;
     const convert::ImportReport dry = import_model(options);
     CHECK(dir.entries() == 0);
@@ -157,23 +169,27 @@ TEST_CASE("a dry run says what a run does, and writes nothing") {
     CHECK(std::filesystem::file_size(dir / "m" / "weights-00001-of-00001.lir") == dry.stored_bytes);
     CHECK(dry.kept.size() == wet.kept.size());
     CHECK(dry.parameters == 188864);
-    CHECK(wet.files == std::vector<std::string>{"generation_config.json", "loongir_model.json", "weights-00001-of-00001.lir"});
+    CHECK(wet.files == std::vector<std::string>{"generation_config.json", "loongir_model.json",
+                                                "weights-00001-of-00001.lir"});
   }
 }
 
 TEST_CASE("progress runs up to the end") {
   const test::TempDir dir;
   uint64_t last = 0, total = 0;
-  import_model(test::import_options(checkpoint("llama2"), dir / "m", "fp8"), [&](const convert::Progress& p) {
-    CHECK(p.done_bytes >= last);
-    CHECK_FALSE(p.tensor.empty());
-    last = p.done_bytes;
-    total = p.total_bytes;
-  });
+  import_model(test::import_options(checkpoint("llama2"), dir / "m", "fp8"),
+               [&](const convert::Progress& p) {
+                 CHECK(p.done_bytes >= last);
+                 CHECK_FALSE(p.tensor.empty());
+                 last = p.done_bytes;
+                 total = p.total_bytes;
+               });
   CHECK(last == total);
   CHECK(total == 280192);
   struct Stop {};
-  CHECK_THROWS_AS(import_model(test::import_options(checkpoint("llama2"), dir / "n"), [](const convert::Progress&) { throw Stop(); }), Stop);
+  CHECK_THROWS_AS(import_model(test::import_options(checkpoint("llama2"), dir / "n"),
+                               [](const convert::Progress&) { throw Stop(); }),
+                  Stop);
   CHECK(dir.entries() == 1);
 }
 
@@ -187,18 +203,27 @@ TEST_CASE("the tokenizer goes along and settles the pad") {
     test::write_tokenizer(dir / name, pad_token);
     return dir / name;
   };
-  convert::ImportReport report = import_model(test::import_options(folder("a", "<pad>", 4), dir / "a.ir"));
+  convert::ImportReport report =
+      import_model(test::import_options(folder("a", "<pad>", 4), dir / "a.ir"));
   CHECK(report.pad_token_id == 4);
   CHECK(report.has_tokenizer);
   CHECK(report.warnings.empty());
-  CHECK(test::read_file(dir / "a.ir" / "tokenizer.json") == test::read_file(dir / "a" / "tokenizer.json"));
-  CHECK(test::read_file(dir / "a.ir" / "tokenizer_config.json") == test::read_file(dir / "a" / "tokenizer_config.json"));
-  CHECK(ir::Reader(dir / "a.ir").model().token_ids.dump() == R"({"id_scale":2,"vocab_size":320,"bos":2,"eos":[6],"pad":8})");
-  CHECK(import_model(test::import_options(folder("b", "<pad>", Json()), dir / "b.ir")).pad_token_id == 4);
-  CHECK(import_model(test::import_options(folder("c", nullptr, 9), dir / "c.ir")).pad_token_id == 9);
+  CHECK(test::read_file(dir / "a.ir" / "tokenizer.json") ==
+        test::read_file(dir / "a" / "tokenizer.json"));
+  CHECK(test::read_file(dir / "a.ir" / "tokenizer_config.json") ==
+        test::read_file(dir / "a" / "tokenizer_config.json"));
+  CHECK(ir::Reader(dir / "a.ir").model().token_ids.dump() ==
+        R"({"id_scale":2,"vocab_size":320,"bos":2,"eos":[6],"pad":8})");
+  CHECK(
+      import_model(test::import_options(folder("b", "<pad>", Json()), dir / "b.ir")).pad_token_id ==
+      4);
+  CHECK(import_model(test::import_options(folder("c", nullptr, 9), dir / "c.ir")).pad_token_id ==
+        9);
   const char* mismatch = "Tokenization error: pad_token_id mismatch between config and tokenizer";
-  refuse(test::import_options(folder("d", "<pad>", 9), dir / "d.ir"), dir, ErrorCode::kBadData, mismatch);
-  refuse(test::import_options(folder("e", nullptr, Json()), dir / "e.ir"), dir, ErrorCode::kBadData, mismatch);
+  refuse(test::import_options(folder("d", "<pad>", 9), dir / "d.ir"), dir, ErrorCode::kBadData,
+         mismatch);
+  refuse(test::import_options(folder("e", nullptr, Json()), dir / "e.ir"), dir, ErrorCode::kBadData,
+         mismatch);
   convert::ImportOptions flagged = test::import_options(dir / "e", dir / "e.ir");
   flagged.pad_token_id = 3;
   CHECK(import_model(flagged).pad_token_id == 3);
@@ -213,7 +238,8 @@ TEST_CASE("the tokenizer goes along and settles the pad") {
 
 TEST_CASE("a tokenizer that cannot be run yet is copied, a damaged one is an error") {
   const test::TempDir dir;
-  test::write_checkpoint(dir / "m", test::load_tensors(checkpoint("llama2")), test::load_config(checkpoint("llama2")));
+  test::write_checkpoint(dir / "m", test::load_tensors(checkpoint("llama2")),
+                         test::load_config(checkpoint("llama2")));
   test::write_file(dir / "m" / "tokenizer.model", "x");
   const convert::ImportReport report = import_model(test::import_options(dir / "m", dir / "m.ir"));
   REQUIRE(report.warnings.size() == 1);
@@ -226,17 +252,21 @@ TEST_CASE("a tokenizer that cannot be run yet is copied, a damaged one is an err
 TEST_CASE("a head that is tied and held") {
   const test::TempDir dir;
   std::vector<test::MadeTensor> tensors = test::load_tensors(checkpoint("smollm2"));
-  const auto embed = std::find_if(tensors.begin(), tensors.end(), [](const auto& t) { return t.name == "model.embed_tokens.weight"; });
+  const auto embed = std::find_if(tensors.begin(), tensors.end(), [](const auto& t) {
+    return t.name == "model.embed_tokens.weight";
+  });
   test::MadeTensor head = *embed;
   head.name = "lm_head.weight";
   tensors.push_back(head);
   test::write_checkpoint(dir / "same", tensors, test::load_config(checkpoint("smollm2")));
-  const convert::ImportReport report = import_model(test::import_options(dir / "same", dir / "same.ir"));
+  const convert::ImportReport report =
+      import_model(test::import_options(dir / "same", dir / "same.ir"));
   CHECK(report.warnings.size() == 1);  // no tokenizer
   CHECK(ir::Reader(dir / "same.ir").model().find_tensor("lm_head.weight")->source_had_both);
   tensors.back().bytes[0] ^= 1;
   test::write_checkpoint(dir / "other", tensors, test::load_config(checkpoint("smollm2")));
-  const convert::ImportReport differs = import_model(test::import_options(dir / "other", dir / "other.ir"));
+  const convert::ImportReport differs =
+      import_model(test::import_options(dir / "other", dir / "other.ir"));
   REQUIRE(differs.warnings.size() == 2);
   CHECK(differs.warnings[1].find("differs from model.embed_tokens.weight") != std::string::npos);
 }
@@ -251,7 +281,8 @@ TEST_CASE("not a number and infinity are counted and said") {
     std::memcpy(tensor.bytes.data() + 2, &infinity, 2);
   }
   test::write_checkpoint(dir / "m", tensors, test::load_config(checkpoint("llama2")));
-  const convert::ImportReport report = import_model(test::import_options(dir / "m", dir / "m.ir", "fp8"));
+  const convert::ImportReport report =
+      import_model(test::import_options(dir / "m", dir / "m.ir", "fp8"));
   CHECK(report.nan_elements == 1);
   REQUIRE(report.warnings.size() == 3);
   CHECK(report.warnings[1].find("up_proj.weight holds 1 NaN") != std::string::npos);
@@ -260,7 +291,9 @@ TEST_CASE("not a number and infinity are counted and said") {
 
 TEST_CASE("wrong input ends in one line and nothing is written") {
   const test::TempDir dir;
-  const auto options = [&dir](const char* from, const char* quantize = "bf16") { return test::import_options(dir / from, dir / "out", quantize); };
+  const auto options = [&dir](const char* from, const char* quantize = "bf16") {
+    return test::import_options(dir / from, dir / "out", quantize);
+  };
   refuse(options("absent"), dir, ErrorCode::kNoInput, "absent");
   std::filesystem::create_directories(dir / "empty");
   refuse(options("empty"), dir, ErrorCode::kNoInput, "empty");
@@ -270,7 +303,8 @@ TEST_CASE("wrong input ends in one line and nothing is written") {
   test::write_checkpoint(dir / "m", tensors, config);
   std::filesystem::remove(dir / "m" / "config.json");
   refuse(options("m"), dir, ErrorCode::kNoInput, "config.json");
-  test::write_file(dir / "m" / "config.json", "{\"model_type\": \"llama\", \"vocab_size\": \"big\"}");
+  test::write_file(dir / "m" / "config.json",
+                   "{\"model_type\": \"llama\", \"vocab_size\": \"big\"}");
   refuse(options("m"), dir, ErrorCode::kBadData, "vocab_size");
   test::write_file(dir / "m" / "config.json", config.dump());
   refuse(options("m", "int4"), dir, ErrorCode::kUsage, "int4");
@@ -288,12 +322,14 @@ TEST_CASE("wrong input ends in one line and nothing is written") {
   convert::ImportOptions pad = options("m");
   pad.pad_token_id = -1;
   refuse(pad, dir, ErrorCode::kUsage, "--pad_token_id");
-  refuse(test::import_options(dir / "m" / "model.safetensors", dir / "out"), dir, ErrorCode::kUsage, "give the folder");
+  refuse(test::import_options(dir / "m" / "model.safetensors", dir / "out"), dir, ErrorCode::kUsage,
+         "give the folder");
 
   import_model(options("m"));
   refuse(options("m"), dir, ErrorCode::kUsage, "exists");
   refuse(options("out"), dir, ErrorCode::kUsage, "out");  // output is input
-  refuse(test::import_options(dir / "out", dir / "again"), dir, ErrorCode::kUsage, "LoongIR folder already");
+  refuse(test::import_options(dir / "out", dir / "again"), dir, ErrorCode::kUsage,
+         "LoongIR folder already");
 }
 
 TEST_CASE("--overwrite replaces an earlier output and nothing else") {
@@ -310,7 +346,8 @@ TEST_CASE("--overwrite replaces an earlier output and nothing else") {
   refuse(options, dir, ErrorCode::kUsage, "not replaced");
   CHECK(test::read_file(dir / "precious" / "thesis.txt") == "x");
   // An output that contains the input would take it along.
-  test::write_checkpoint(dir / "m" / "inner", test::load_tensors(checkpoint("llama2")), test::load_config(checkpoint("llama2")));
+  test::write_checkpoint(dir / "m" / "inner", test::load_tensors(checkpoint("llama2")),
+                         test::load_config(checkpoint("llama2")));
   options.input_path = dir / "m" / "inner";
   options.output_path = dir / "m";
   refuse(options, dir, ErrorCode::kUsage, "contains the input");
@@ -327,17 +364,21 @@ TEST_CASE("the label names the family only where nothing else does") {
   const convert::ImportReport report = import_model(options);
   CHECK(report.family == "llama");
   CHECK(report.model_name == "llama-2-tiny");
-  CHECK(import_model(test::import_options(checkpoint("llama2"), dir / "named")).model_name == "checkpoint");
+  CHECK(import_model(test::import_options(checkpoint("llama2"), dir / "named")).model_name ==
+        "checkpoint");
 }
 
 namespace {
 
-// llama2's golden checkpoint as a GGUF file: q and k with rows in pairs, as its converter writes them.
+// llama2's golden checkpoint as a GGUF file: q and k with rows in pairs, as its converter writes
+// them.
 std::string golden_as_gguf(uint32_t type) {
   const std::map<std::string, std::string> names = {
-      {"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}, {"self_attn.q_proj", "attn_q"},
-      {"self_attn.k_proj", "attn_k"},   {"self_attn.v_proj", "attn_v"},           {"self_attn.o_proj", "attn_output"},
-      {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},                {"mlp.down_proj", "ffn_down"}};
+      {"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"},
+      {"self_attn.q_proj", "attn_q"},   {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},   {"self_attn.o_proj", "attn_output"},
+      {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},
+      {"mlp.down_proj", "ffn_down"}};
   test::GgufBuilder b;
   b.text("general.architecture", "llama");
   b.u32("llama.context_length", 128);
@@ -356,7 +397,8 @@ std::string golden_as_gguf(uint32_t type) {
       const std::string rest = tensor.name.substr(13);  // "model.layers."
       const size_t dot = rest.find('.');
       const std::string inner = rest.substr(dot + 1);
-      name = "blk." + rest.substr(0, dot) + "." + names.at(inner.substr(0, inner.size() - 7)) + ".weight";
+      name = "blk." + rest.substr(0, dot) + "." + names.at(inner.substr(0, inner.size() - 7)) +
+             ".weight";
     }
     std::vector<uint8_t> bytes = tensor.bytes;
     if (name.find("attn_q") != std::string::npos || name.find("attn_k") != std::string::npos) {
@@ -364,12 +406,14 @@ std::string golden_as_gguf(uint32_t type) {
       const size_t row = 128, head_dim = 16;
       for (size_t r = 0; r < 64; ++r) {
         const size_t head = r / head_dim, half = r % head_dim / 8, pair = r % 8;
-        std::memcpy(bytes.data() + (head * head_dim + 2 * pair + half) * row, tensor.bytes.data() + r * row, row);
+        std::memcpy(bytes.data() + (head * head_dim + 2 * pair + half) * row,
+                    tensor.bytes.data() + r * row, row);
       }
     }
     if (type == 0) {  // bf16 to fp32: two zero bytes below
       std::vector<uint8_t> wide;
-      for (size_t i = 0; i < bytes.size(); i += 2) wide.insert(wide.end(), {0, 0, bytes[i], bytes[i + 1]});
+      for (size_t i = 0; i < bytes.size(); i += 2)
+        wide.insert(wide.end(), {0, 0, bytes[i], bytes[i + 1]});
       bytes = wide;
     }
     b.tensor(name, type, tensor.shape, bytes);
@@ -383,11 +427,13 @@ TEST_CASE("GGUF: rows come back in Hugging Face's order") {
   for (uint32_t type : {0u, 30u}) {
     const test::TempDir dir;
     test::write_file(dir / "m.gguf", golden_as_gguf(type));
-    const convert::ImportReport report = import_model(test::import_options(dir / "m.gguf", dir / "ir"));
+    const convert::ImportReport report =
+        import_model(test::import_options(dir / "m.gguf", dir / "ir"));
     CHECK(report.source_format == "gguf");
     CHECK(report.model_name == "m");
     convert::export_model(test::export_options(dir / "ir", dir / "hf"));
-    const auto got = formats::open_tensor_source(dir / "hf"), want = formats::open_tensor_source(checkpoint("llama2"));
+    const auto got = formats::open_tensor_source(dir / "hf"),
+               want = formats::open_tensor_source(checkpoint("llama2"));
     test::check_same_checkpoint(*want, *got);
     CHECK(test::load_config(dir / "hf").get_string("torch_dtype", "") == "bfloat16");
   }
@@ -398,7 +444,8 @@ TEST_CASE("GGUF: what does not fit is refused by name") {
   std::string bytes = golden_as_gguf(30);
   bytes.replace(bytes.find("blk.1.ffn_up.weight"), 19, "blk.9.ffn_up.weight");
   test::write_file(dir / "m.gguf", bytes);
-  refuse(test::import_options(dir / "m.gguf", dir / "ir"), dir, ErrorCode::kBadData, "blk.1.ffn_up.weight");
+  refuse(test::import_options(dir / "m.gguf", dir / "ir"), dir, ErrorCode::kBadData,
+         "blk.1.ffn_up.weight");
   test::GgufBuilder other;
   other.text("general.architecture", "wombat");
   test::write_file(dir / "w.gguf", other.bytes());
@@ -409,8 +456,10 @@ namespace {
 
 // The real model's file: LOONGFORGE_TEST_GGUF, or build/smollm2 beside the source tree.
 std::filesystem::path smollm2_gguf() {
-  if (const char* env = std::getenv("LOONGFORGE_TEST_GGUF"); env != nullptr && *env != '\0') return env;
-  const std::filesystem::path beside = std::filesystem::path(LF_SOURCE_DIR).parent_path() / "build" / "smollm2";
+  if (const char* env = std::getenv("LOONGFORGE_TEST_GGUF"); env != nullptr && *env != '\0')
+    return env;
+  const std::filesystem::path beside =
+      std::filesystem::path(LF_SOURCE_DIR).parent_path() / "build" / "smollm2";
   if (!std::filesystem::is_directory(beside)) return {};
   for (const auto& entry : std::filesystem::directory_iterator(beside)) {
     if (entry.path().extension() == ".gguf") return entry.path();
@@ -421,9 +470,11 @@ std::filesystem::path smollm2_gguf() {
 }  // namespace
 
 TEST_CASE("SmolLM2-135M: every weight has the sum and norm of the reference") {
-  const std::filesystem::path gguf = smollm2_gguf(), reference = test::shared_dir() / "golden" / "smollm2-135m" / "reference.json";
+  const std::filesystem::path gguf = smollm2_gguf(), reference = test::shared_dir() / "golden" /
+                                                                 "smollm2-135m" / "reference.json";
   if (gguf.empty() || test::shared_dir().empty() || !std::filesystem::exists(reference)) {
-    std::cout << "SKIPPED: SmolLM2-135M needs its GGUF (LOONGFORGE_TEST_GGUF) and the shared references\n";
+    std::cout << "SKIPPED: SmolLM2-135M needs its GGUF (LOONGFORGE_TEST_GGUF) and the shared "
+                 "references\n";
     return;
   }
   const test::TempDir dir;

@@ -15,9 +15,11 @@ TEST_CASE("sizes") {
   CHECK(convert::parse_byte_size("1.5gb", "x") == 1'500'000'000);
   CHECK(convert::parse_byte_size("2GiB", "x") == uint64_t{2} << 30);
   CHECK(convert::parse_byte_size("1000000", "x") == 1'000'000);
-  for (const char* bad : {"", "GB", "5XB", "-5GB", "0", "nan", "inf", "1e400GB", "5 GB", "99999999999999TB"}) {
+  for (const char* bad :
+       {"", "GB", "5XB", "-5GB", "0", "nan", "inf", "1e400GB", "5 GB", "99999999999999TB"}) {
     CAPTURE(bad);
-    LF_CHECK_ERROR(convert::parse_byte_size(bad, "--max-shard-size"), ErrorCode::kUsage, "--max-shard-size");
+    LF_CHECK_ERROR(convert::parse_byte_size(bad, "--max-shard-size"), ErrorCode::kUsage,
+                   "--max-shard-size");
   }
 }
 
@@ -27,12 +29,14 @@ TEST_CASE("a model is found in the folder or in its only subfolder") {
     std::filesystem::create_directories(dir / name);
     test::write_file(dir / name / "f", "x");
   };
-  LF_CHECK_ERROR(convert::folder_with(dir.path(), "f", "thing"), ErrorCode::kNoInput, "holds no thing");
+  LF_CHECK_ERROR(convert::folder_with(dir.path(), "f", "thing"), ErrorCode::kNoInput,
+                 "holds no thing");
   make("a");
   CHECK(convert::folder_with(dir.path(), "f", "thing") == dir / "a");
   CHECK(convert::folder_with(dir / "a", "f", "thing") == dir / "a");
   make("b");
-  LF_CHECK_ERROR(convert::folder_with(dir.path(), "f", "thing"), ErrorCode::kNoInput, "more than one thing");
+  LF_CHECK_ERROR(convert::folder_with(dir.path(), "f", "thing"), ErrorCode::kNoInput,
+                 "more than one thing");
 }
 
 TEST_CASE("outputs that would destroy an input") {

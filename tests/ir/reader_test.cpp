@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kWeights = "weights-00001-of-00001.lir";
 
-// Writes the tiny model, lets `edit` change its description, and expects the reader to refuse it saying `text`.
+// Writes the tiny model, lets `edit` change its description, and expects the reader to refuse it
+// saying `text`.
 void refuse(const std::function<void(Json&)>& edit, const char* text) {
   const test::TempDir dir;
   test::write_tiny_model(dir / "m");
@@ -28,7 +29,8 @@ void refuse(const std::function<void(Json&)>& edit, const char* text) {
 }
 
 Json& item(Json& json, const char* list, const std::string& name) {
-  Json& items = std::string(list) == "nodes" ? *json.find("graph")->find("nodes") : *json.find(list);
+  Json& items =
+      std::string(list) == "nodes" ? *json.find("graph")->find("nodes") : *json.find(list);
   for (Json& each : items.as_array()) {
     if (each.at("name").as_string() == name) return each;
   }
@@ -83,8 +85,10 @@ TEST_CASE("rows are asked for in groups of 128") {
   test::write_tiny_model(dir / "m");
   const ir::Reader reader(dir / "m");
   std::vector<uint8_t> rows(96 * 100);
-  LF_CHECK_ERROR(reader.read_rows(*reader.model().find_tensor("embed.weight"), 0, 100, rows), ErrorCode::kFailed, "cannot be read");
-  LF_CHECK_ERROR(reader.read_rows(*reader.model().find_tensor("embed.weight"), 0, 128, rows), ErrorCode::kFailed, "cannot be read");
+  LF_CHECK_ERROR(reader.read_rows(*reader.model().find_tensor("embed.weight"), 0, 100, rows),
+                 ErrorCode::kFailed, "cannot be read");
+  LF_CHECK_ERROR(reader.read_rows(*reader.model().find_tensor("embed.weight"), 0, 128, rows),
+                 ErrorCode::kFailed, "cannot be read");
 }
 
 TEST_CASE("an absent or foreign folder") {
@@ -158,20 +162,32 @@ TEST_CASE("keys that are absent or of a wrong type") {
   refuse([](Json& j) { j.set("config", "x"); }, "\"config\" as string, not an object");
   refuse([](Json& j) { row(j, "norm.weight").set("offset", -128); }, "out of range");
   refuse([](Json& j) { row(j, "norm.weight").set("offset", 1.5); }, "not an integer");
-  refuse([](Json& j) { row(j, "norm.weight").set("shape", Json::parse("[0]", "t")); }, "out of range");
+  refuse([](Json& j) { row(j, "norm.weight").set("shape", Json::parse("[0]", "t")); },
+         "out of range");
   refuse([](Json& j) { row(j, "norm.weight").set("dtype", "F31"); }, "unknown dtype");
   refuse([](Json& j) { j.set("device", "sparc"); }, "sparc");
   refuse([](Json& j) { j.set("quantize", "int3"); }, "int3");
 }
 
 TEST_CASE("offsets, sizes and overlaps") {
-  refuse([](Json& j) { row(j, "norm.weight").set("offset", row(j, "norm.weight").at("offset").as_int() + 64); }, "multiple of 128");
+  refuse(
+      [](Json& j) {
+        row(j, "norm.weight").set("offset", row(j, "norm.weight").at("offset").as_int() + 64);
+      },
+      "multiple of 128");
   refuse([](Json& j) { row(j, "norm.weight").set("offset", 0); }, "inside the file's header");
-  refuse([](Json& j) { row(j, "norm.weight").set("offset", row(j, "embed.weight").at("offset")); }, "overlaps");
-  refuse([](Json& j) { row(j, "norm.weight").set("offset", int64_t{1} << 40); }, "the tensor table needs");
-  refuse([](Json& j) { row(j, "norm.weight").set("offset", int64_t{0x7FFFFFFFFFFFFF80}); }, "not possible");
+  refuse([](Json& j) { row(j, "norm.weight").set("offset", row(j, "embed.weight").at("offset")); },
+         "overlaps");
+  refuse([](Json& j) { row(j, "norm.weight").set("offset", int64_t{1} << 40); },
+         "the tensor table needs");
+  refuse([](Json& j) { row(j, "norm.weight").set("offset", int64_t{0x7FFFFFFFFFFFFF80}); },
+         "not possible");
   refuse([](Json& j) { row(j, "norm.weight").set("bytes", 128); }, "its shape and dtype need 160");
-  refuse([](Json& j) { row(j, "embed.weight").set("shape", Json::parse("[4611686018427387904, 4]", "t")); }, "not possible");
+  refuse(
+      [](Json& j) {
+        row(j, "embed.weight").set("shape", Json::parse("[4611686018427387904, 4]", "t"));
+      },
+      "not possible");
   refuse([](Json& j) { row(j, "norm.weight").set("file", "../x.lir"); }, "no plain file name");
   refuse([](Json& j) { row(j, "norm.weight").set("file", ".x"); }, "no plain file name");
   refuse([](Json& j) { row(j, "norm.weight").set("name", "embed.weight"); }, "twice");
@@ -179,7 +195,8 @@ TEST_CASE("offsets, sizes and overlaps") {
 
 TEST_CASE("companions") {
   refuse([](Json& j) { drop_tensor(j, "embed.weight.crc"); }, "crc companion \"embed.weight.crc\"");
-  refuse([](Json& j) { drop_tensor(j, "proj.weight.scale"); }, "scale companion \"proj.weight.scale\"");
+  refuse([](Json& j) { drop_tensor(j, "proj.weight.scale"); },
+         "scale companion \"proj.weight.scale\"");
   refuse(
       [](Json& j) {
         row(j, "embed.weight").erase("crc");
@@ -188,18 +205,25 @@ TEST_CASE("companions") {
       },
       "lacks its crc companion");
   refuse([](Json& j) { row(j, "embed.weight").set("crc", "norm.weight"); }, "is no companion");
-  refuse([](Json& j) { row(j, "embed.weight").set("crc", "norm.weight.crc"); }, "not one U32 for each 128 rows");
-  refuse([](Json& j) { row(j, "norm.weight").set("crc", "embed.weight.crc"); }, "companion of two tensors");
-  refuse([](Json& j) { row(j, "proj.weight").set("scale_block", Json::parse("[64, 128]", "t")); }, "does not fit the scale blocks");
-  refuse([](Json& j) { row(j, "proj.weight").set("scale_block", Json::parse("[0, 128]", "t")); }, "out of range");
+  refuse([](Json& j) { row(j, "embed.weight").set("crc", "norm.weight.crc"); },
+         "not one U32 for each 128 rows");
+  refuse([](Json& j) { row(j, "norm.weight").set("crc", "embed.weight.crc"); },
+         "companion of two tensors");
+  refuse([](Json& j) { row(j, "proj.weight").set("scale_block", Json::parse("[64, 128]", "t")); },
+         "does not fit the scale blocks");
+  refuse([](Json& j) { row(j, "proj.weight").set("scale_block", Json::parse("[0, 128]", "t")); },
+         "out of range");
   refuse([](Json& j) { row(j, "proj.weight").erase("scale"); }, "lacks its scale companion");
   refuse([](Json& j) { row(j, "norm.weight").set("scale", "proj.weight.scale"); }, "is not FP8");
 }
 
 TEST_CASE("aliases") {
-  refuse([](Json& j) { row(j, "head.weight").set("alias_of", "nothing"); }, "which the table does not hold");
-  refuse([](Json& j) { row(j, "head.weight").set("alias_of", "head.weight"); }, "is an alias itself");
-  refuse([](Json& j) { row(j, "head.weight").set("alias_of", "proj.weight"); }, "another dtype or shape");
+  refuse([](Json& j) { row(j, "head.weight").set("alias_of", "nothing"); },
+         "which the table does not hold");
+  refuse([](Json& j) { row(j, "head.weight").set("alias_of", "head.weight"); },
+         "is an alias itself");
+  refuse([](Json& j) { row(j, "head.weight").set("alias_of", "proj.weight"); },
+         "another dtype or shape");
   refuse(
       [](Json& j) {
         Json second = row(j, "head.weight");
@@ -213,19 +237,27 @@ TEST_CASE("aliases") {
 
 TEST_CASE("the graph") {
   refuse([](Json& j) { node(j, "norm").set("op", "conv9d"); }, "unknown op \"conv9d\"");
-  refuse([](Json& j) { node(j, "norm").set("inputs", Json::parse(R"(["proj"])", "t")); }, "no earlier node gives");
-  refuse([](Json& j) { node(j, "norm").set("inputs", Json::parse(R"(["norm"])", "t")); }, "no earlier node gives");
-  refuse([](Json& j) { node(j, "norm").set("inputs", Json::parse(R"(["token_ids"])", "t")); }, "cannot read token_ids");
-  refuse([](Json& j) { node(j, "embed_tokens").set("inputs", Json::parse(R"(["x"])", "t")); }, "must read token_ids");
+  refuse([](Json& j) { node(j, "norm").set("inputs", Json::parse(R"(["proj"])", "t")); },
+         "no earlier node gives");
+  refuse([](Json& j) { node(j, "norm").set("inputs", Json::parse(R"(["norm"])", "t")); },
+         "no earlier node gives");
+  refuse([](Json& j) { node(j, "norm").set("inputs", Json::parse(R"(["token_ids"])", "t")); },
+         "cannot read token_ids");
+  refuse([](Json& j) { node(j, "embed_tokens").set("inputs", Json::parse(R"(["x"])", "t")); },
+         "must read token_ids");
   refuse([](Json& j) { node(j, "norm").set("inputs", Json::array()); }, "0 inputs, not 1");
   refuse([](Json& j) { node(j, "norm").set("name", "proj"); }, "twice");
   refuse([](Json& j) { node(j, "norm").erase("attrs"); }, "lacks the attribute \"eps\"");
   refuse([](Json& j) { node(j, "norm").find("attrs")->set("eps", "small"); }, "of a wrong type");
-  refuse([](Json& j) { node(j, "norm").find("attrs")->set("epz", 1); }, "takes no attribute \"epz\"");
+  refuse([](Json& j) { node(j, "norm").find("attrs")->set("epz", 1); },
+         "takes no attribute \"epz\"");
   refuse([](Json& j) { node(j, "norm").erase("params"); }, "lacks the parameter \"weight\"");
-  refuse([](Json& j) { node(j, "norm").find("params")->set("gain", "norm.weight"); }, "takes no parameter \"gain\"");
-  refuse([](Json& j) { node(j, "norm").find("params")->set("weight", "none"); }, "which the table does not hold");
-  refuse([](Json& j) { node(j, "norm").find("params")->set("weight", "proj.weight"); }, "of rank 1");
+  refuse([](Json& j) { node(j, "norm").find("params")->set("gain", "norm.weight"); },
+         "takes no parameter \"gain\"");
+  refuse([](Json& j) { node(j, "norm").find("params")->set("weight", "none"); },
+         "which the table does not hold");
+  refuse([](Json& j) { node(j, "norm").find("params")->set("weight", "proj.weight"); },
+         "of rank 1");
   refuse([](Json& j) { node(j, "proj").find("attrs")->set("out", 201); }, "not [201, 40]");
   refuse([](Json& j) { node(j, "proj").set("shard", "by_magic"); }, "by_magic");
   refuse([](Json& j) { j.find("graph")->set("nodes", Json::array()); }, "no nodes");

@@ -1,5 +1,5 @@
-// A small LoongIR model for tests: embedding, norm, a tied head; every kind of tensor the format has. Values are computed from
-// the index, so that a test can say what must be where.
+// A small LoongIR model for tests: embedding, norm, a tied head; every kind of tensor the format
+// has. Values are computed from the index, so that a test can say what must be where.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,15 @@
 
 namespace loongforge::test {
 
-inline constexpr int64_t kTinyRows = 300, kTinyCols = 40, kTinyOut = 200;  // cols: rows need padding in every dtype but F32
+inline constexpr int64_t kTinyRows = 300, kTinyCols = 40,
+                         kTinyOut = 200;  // cols: rows need padding in every dtype but F32
 
-inline uint16_t tiny_bf16(int64_t row, int64_t col) { return static_cast<uint16_t>(0x3F80 + (row * 7 + col) % 64); }
-inline uint8_t tiny_code(int64_t row, int64_t col) { return static_cast<uint8_t>((row * 13 + col * 5) % 127); }
+inline uint16_t tiny_bf16(int64_t row, int64_t col) {
+  return static_cast<uint16_t>(0x3F80 + (row * 7 + col) % 64);
+}
+inline uint8_t tiny_code(int64_t row, int64_t col) {
+  return static_cast<uint8_t>((row * 13 + col * 5) % 127);
+}
 inline float tiny_scale(int64_t block) { return block == 0 ? 0.25f : 2.0f; }
 inline float tiny_norm(int64_t col) { return 1.0f + static_cast<float>(col) / 64.0f; }
 
@@ -28,8 +33,8 @@ inline ir::Model tiny_description() {
   model.quantize = "fp8";
   model.config = Json::parse(R"({"model_type": "llama", "rms_norm_eps": 1e-05})", "test");
   model.token_ids = Json::parse(R"({"id_scale": 2, "vocab_size": 300, "eos": [4]})", "test");
-  const auto node = [&model](const char* name, const char* op, std::vector<std::string> inputs, const char* weight,
-                             const char* attrs, int block) {
+  const auto node = [&model](const char* name, const char* op, std::vector<std::string> inputs,
+                             const char* weight, const char* attrs, int block) {
     ir::Node& added = model.graph.nodes.emplace_back();
     added.name = name;
     added.op = op;
@@ -46,7 +51,8 @@ inline ir::Model tiny_description() {
   return model;
 }
 
-inline ir::TensorEntry tiny_entry(const char* name, tensor::DType dtype, std::vector<int64_t> shape, int64_t block = 0) {
+inline ir::TensorEntry tiny_entry(const char* name, tensor::DType dtype, std::vector<int64_t> shape,
+                                  int64_t block = 0) {
   ir::TensorEntry entry;
   entry.name = name;
   entry.dtype = dtype;
@@ -55,7 +61,8 @@ inline ir::TensorEntry tiny_entry(const char* name, tensor::DType dtype, std::ve
   return entry;
 }
 
-inline void write_tiny_model(const std::filesystem::path& folder, uint64_t page = 4096, uint64_t max_file_bytes = 5'000'000'000,
+inline void write_tiny_model(const std::filesystem::path& folder, uint64_t page = 4096,
+                             uint64_t max_file_bytes = 5'000'000'000,
                              const char* device = "x86_64") {
   ir::Writer writer(folder, false, page, max_file_bytes);
   std::vector<uint16_t> embed;
@@ -77,7 +84,8 @@ inline void write_tiny_model(const std::filesystem::path& folder, uint64_t page 
   for (int64_t r = 0; r < kTinyOut; ++r) {
     for (int64_t c = 0; c < kTinyCols; ++c) codes.push_back(tiny_code(r, c));
   }
-  writer.begin_tensor(tiny_entry("proj.weight", tensor::DType::kE4M3LA, {kTinyOut, kTinyCols}, 128));
+  writer.begin_tensor(
+      tiny_entry("proj.weight", tensor::DType::kE4M3LA, {kTinyOut, kTinyCols}, 128));
   writer.write_rows(codes.data(), kTinyOut);
   const float scales[] = {tiny_scale(0), tiny_scale(1)};
   writer.set_scales(scales);

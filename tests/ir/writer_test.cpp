@@ -28,7 +28,8 @@ uint32_t slow_crc32c(const uint8_t* bytes, size_t count) {
 
 uint64_t number(const std::string& bytes, size_t at, int count) {
   uint64_t value = 0;
-  for (int i = 0; i < count; ++i) value |= uint64_t{static_cast<uint8_t>(bytes[at + static_cast<size_t>(i)])} << (8 * i);
+  for (int i = 0; i < count; ++i)
+    value |= uint64_t{static_cast<uint8_t>(bytes[at + static_cast<size_t>(i)])} << (8 * i);
   return value;
 }
 
@@ -49,7 +50,8 @@ struct SecondReader {
   }
   std::string bytes(const Json& entry) const {
     const std::string file = test::read_file(folder / entry.at("file").as_string());
-    return file.substr(static_cast<size_t>(entry.at("offset").as_int()), static_cast<size_t>(entry.at("bytes").as_int()));
+    return file.substr(static_cast<size_t>(entry.at("offset").as_int()),
+                       static_cast<size_t>(entry.at("bytes").as_int()));
   }
 };
 
@@ -61,7 +63,8 @@ void check_layout(const std::filesystem::path& folder, uint64_t page) {
     const uint64_t offset = static_cast<uint64_t>(entry.at("offset").as_int());
     CHECK(offset % 128 == 0);
     CHECK(offset >= page);
-    ranges[entry.at("file").as_string()].emplace_back(offset, offset + static_cast<uint64_t>(entry.at("bytes").as_int()));
+    ranges[entry.at("file").as_string()].emplace_back(
+        offset, offset + static_cast<uint64_t>(entry.at("bytes").as_int()));
   }
   for (auto& [name, list] : ranges) {
     const std::string file = test::read_file(folder / name);
@@ -113,7 +116,8 @@ TEST_CASE("a written folder is what loongir(5) says") {
   CHECK(proj.at("scale_block").dump() == "[128,128]");
   const std::string codes = reader.bytes(proj);
   for (int64_t r = 0; r < 200; ++r) {
-    for (int64_t c = 0; c < 40; ++c) REQUIRE(number(codes, static_cast<size_t>(r * 64 + c), 1) == test::tiny_code(r, c));
+    for (int64_t c = 0; c < 40; ++c)
+      REQUIRE(number(codes, static_cast<size_t>(r * 64 + c), 1) == test::tiny_code(r, c));
   }
   const Json& scale = reader.tensor(proj.at("scale").as_string());
   CHECK(scale.at("shape").dump() == "[2,1]");
@@ -121,7 +125,8 @@ TEST_CASE("a written folder is what loongir(5) says") {
   CHECK(scales.size() == 64);  // two rows of one F32, padded to 32
   CHECK(number(scales, 0, 4) == 0x3E800000);
   CHECK(number(scales, 32, 4) == 0x40000000);
-  for (const char* companion : {"embed.weight.crc", "norm.weight.crc", "proj.weight.crc", "proj.weight.scale"}) {
+  for (const char* companion :
+       {"embed.weight.crc", "norm.weight.crc", "proj.weight.crc", "proj.weight.scale"}) {
     const Json& entry = reader.tensor(companion);
     const std::string bytes = reader.bytes(entry);
     CHECK(static_cast<uint32_t>(entry.at("crc32c").as_int()) ==
@@ -142,7 +147,8 @@ TEST_CASE("data of loongarch64 begins at its page") {
 
 TEST_CASE("files end before the limit and a larger tensor stands alone") {
   const test::TempDir dir;
-  test::write_tiny_model(dir / "m", 4096, 20'000);  // the embedding is larger, the others fit together
+  test::write_tiny_model(dir / "m", 4096,
+                         20'000);  // the embedding is larger, the others fit together
   check_layout(dir / "m", 4096);
   const ir::Reader reader(dir / "m");
   CHECK(reader.model().find_tensor("embed.weight")->file == "weights-00001-of-00002.lir");
@@ -191,7 +197,8 @@ TEST_CASE("misuse of the writer is an error") {
   writer.begin_tensor(test::tiny_entry("x", tensor::DType::kF32, {2, 2}));
   LF_CHECK_ERROR(writer.write_rows(rows, 3), ErrorCode::kFailed, "more rows");
   LF_CHECK_ERROR(writer.finish_tensor(), ErrorCode::kFailed, "before all its rows");
-  LF_CHECK_ERROR(writer.begin_tensor(test::tiny_entry("y", tensor::DType::kF32, {2})), ErrorCode::kFailed, "not finished");
+  LF_CHECK_ERROR(writer.begin_tensor(test::tiny_entry("y", tensor::DType::kF32, {2})),
+                 ErrorCode::kFailed, "not finished");
   LF_CHECK_ERROR(writer.set_scales(std::vector<float>{1.0f}), ErrorCode::kFailed, "do not fit");
   LF_CHECK_ERROR(writer.add_alias("z", "w", false), ErrorCode::kFailed, "was not written");
 }

@@ -17,8 +17,10 @@ namespace {
 
 ModelPlan plan_of(const std::filesystem::path& folder, const formats::HfConfig& config) {
   const auto source = formats::open_tensor_source(folder);
-  ModelPlan plan = models::choose_family(config, "").plan(config, *source, models::SourceNames::kHuggingFace);
-  for (models::PlannedTensor& tensor : plan.tensors) tensor.source = nullptr;  // the source ends here
+  ModelPlan plan =
+      models::choose_family(config, "").plan(config, *source, models::SourceNames::kHuggingFace);
+  for (models::PlannedTensor& tensor : plan.tensors)
+    tensor.source = nullptr;  // the source ends here
   for (models::PlannedAlias& alias : plan.aliases) alias.source = nullptr;
   return plan;
 }
@@ -33,7 +35,8 @@ void refuse(const std::string& family, const char* key, Json value, const char* 
   const std::filesystem::path folder = test::model_dir(family) / "checkpoint";
   Json config = test::load_config(folder);
   config.set(key, std::move(value));
-  LF_CHECK_ERROR(plan_of(folder, formats::parse_hf_config(config, "config.json")), ErrorCode::kBadData, text);
+  LF_CHECK_ERROR(plan_of(folder, formats::parse_hf_config(config, "config.json")),
+                 ErrorCode::kBadData, text);
 }
 
 const ir::Node& node(const ModelPlan& plan, const std::string& name) {
@@ -70,14 +73,17 @@ TEST_CASE("llama2: the graph") {
   CHECK(q.params.at("weight") == "model.layers.1.self_attn.q_proj.weight");
   CHECK(q.attrs.get_int("in", 0) == 64);
   const ir::Node& attention = node(plan, "layers.0.self_attn.attention");
-  CHECK(attention.inputs == std::vector<std::string>{"layers.0.self_attn.q_rope", "layers.0.self_attn.k_rope", "layers.0.self_attn.v_proj"});
+  CHECK(attention.inputs == std::vector<std::string>{"layers.0.self_attn.q_rope",
+                                                     "layers.0.self_attn.k_rope",
+                                                     "layers.0.self_attn.v_proj"});
   CHECK(attention.attrs.get_double("scale", 0) == 0.25);  // head_dim 16
   const ir::Node& rope = node(plan, "layers.0.self_attn.k_rope");
   CHECK(rope.attrs.get_double("theta", 0) == 10000.0);
   CHECK(rope.attrs.get_int("rotary_dim", 0) == 16);
   CHECK_FALSE(rope.attrs.contains("scaling"));
   // The residual of a block reads its input, that of the second half the first one's.
-  CHECK(node(plan, "layers.1.self_attn.residual").inputs == std::vector<std::string>{"layers.0.mlp.residual", "layers.1.self_attn.o_proj"});
+  CHECK(node(plan, "layers.1.self_attn.residual").inputs ==
+        std::vector<std::string>{"layers.0.mlp.residual", "layers.1.self_attn.o_proj"});
   CHECK(node(plan, "norm").inputs == std::vector<std::string>{"layers.1.mlp.residual"});
 }
 
@@ -112,8 +118,10 @@ TEST_CASE("configurations that do not fit are refused by name") {
   refuse("llama2", "vocab_size", 319, "model.embed_tokens.weight");
   refuse("llama2", "num_key_value_heads", 3, "multiple of num_key_value_heads");
   refuse("llama2", "attention_bias", true, "self_attn.q_proj.bias");
-  refuse("llama2", "rope_scaling", Json::parse(R"({"type": "linear", "factor": 2.0})", "t"), "linear");
-  refuse("llama2", "quantization_config", Json::parse(R"({"quant_method": "fp8"})", "t"), "quantised (fp8)");
+  refuse("llama2", "rope_scaling", Json::parse(R"({"type": "linear", "factor": 2.0})", "t"),
+         "linear");
+  refuse("llama2", "quantization_config", Json::parse(R"({"quant_method": "fp8"})", "t"),
+         "quantised (fp8)");
   refuse("llama2", "model_type", "wombat", "model_type \"wombat\"");
   refuse("smollm2", "tie_word_embeddings", false, "lm_head.weight");
 }
@@ -129,9 +137,14 @@ TEST_CASE("fewer layers than the file has are said") {
 
 TEST_CASE("buffers of old files are ignored") {
   const test::TempDir dir;
-  std::vector<test::MadeTensor> tensors = test::load_tensors(test::model_dir("llama2") / "checkpoint");
-  tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq", tensor::DType::kF32, {2}, std::vector<uint8_t>(8)});
-  test::write_checkpoint(dir / "m", tensors, test::load_config(test::model_dir("llama2") / "checkpoint"));
+  std::vector<test::MadeTensor> tensors =
+      test::load_tensors(test::model_dir("llama2") / "checkpoint");
+  tensors.push_back({"model.layers.0.self_attn.rotary_emb.inv_freq",
+                     tensor::DType::kF32,
+                     {2},
+                     std::vector<uint8_t>(8)});
+  test::write_checkpoint(dir / "m", tensors,
+                         test::load_config(test::model_dir("llama2") / "checkpoint"));
   const ModelPlan plan = plan_of(dir / "m", formats::read_hf_config(dir / "m" / "config.json"));
   CHECK(plan.ignored == std::vector<std::string>{"model.layers.0.self_attn.rotary_emb.inv_freq"});
   CHECK(plan.warnings.empty());
@@ -145,18 +158,24 @@ TEST_CASE("a large block is sharded, a small one replicated") {
   config.set("intermediate_size", inner);
   config.set("num_hidden_layers", 1);
   std::vector<formats::NewTensor> news;
-  const auto add = [&news](const std::string& name, std::vector<int64_t> shape) { news.push_back({name, tensor::DType::kBF16, std::move(shape)}); };
+  const auto add = [&news](const std::string& name, std::vector<int64_t> shape) {
+    news.push_back({name, tensor::DType::kBF16, std::move(shape)});
+  };
   add("model.embed_tokens.weight", {320, hidden});
   add("lm_head.weight", {320, hidden});
   add("model.norm.weight", {hidden});
   const std::string block = "model.layers.0.";
-  for (const char* name : {"input_layernorm", "post_attention_layernorm"}) add(block + name + ".weight", {hidden});
-  for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"}) add(block + "self_attn." + name + ".weight", {hidden, hidden});
-  for (const char* name : {"gate_proj", "up_proj"}) add(block + "mlp." + name + ".weight", {inner, hidden});
+  for (const char* name : {"input_layernorm", "post_attention_layernorm"})
+    add(block + name + ".weight", {hidden});
+  for (const char* name : {"q_proj", "k_proj", "v_proj", "o_proj"})
+    add(block + "self_attn." + name + ".weight", {hidden, hidden});
+  for (const char* name : {"gate_proj", "up_proj"})
+    add(block + "mlp." + name + ".weight", {inner, hidden});
   add(block + "mlp.down_proj.weight", {hidden, inner});
   std::filesystem::create_directories(dir / "m");
   formats::ShardedWriter writer(dir / "m", news, uint64_t{1} << 40);
-  for (const formats::NewTensor& each : news) writer.write(each.name, std::vector<uint8_t>(each.bytes()));
+  for (const formats::NewTensor& each : news)
+    writer.write(each.name, std::vector<uint8_t>(each.bytes()));
   writer.finish();
   const ModelPlan plan = plan_of(dir / "m", formats::parse_hf_config(config, "config.json"));
   CHECK(node(plan, "layers.0.mlp.up_proj").shard == "fsdp_shard");
@@ -192,11 +211,13 @@ Json config_of(const test::GgufBuilder& builder) {
   return models::find_by_gguf_architecture("llama")->config_from_gguf(file);
 }
 
-// What Llama-3.1's converter writes: theta 5e5, head_dim 128, factor 8, low 1, high 4, original 8192.
+// What Llama-3.1's converter writes: theta 5e5, head_dim 128, factor 8, low 1, high 4, original
+// 8192.
 std::vector<uint8_t> llama31_factors(double spoil) {
   std::vector<uint8_t> bytes;
   for (int i = 0; i < 64; ++i) {
-    const double inv = std::pow(500000.0, -2.0 * i / 128.0), wavelength = 2.0 * 3.14159265358979323846 / inv;
+    const double inv = std::pow(500000.0, -2.0 * i / 128.0),
+                 wavelength = 2.0 * 3.14159265358979323846 / inv;
     double factor = 1.0;
     if (wavelength > 8192.0) {
       factor = 8.0;
@@ -205,7 +226,8 @@ std::vector<uint8_t> llama31_factors(double spoil) {
       factor = 1.0 / ((1.0 - smooth) / 8.0 + smooth) * spoil;
     }
     const float value = static_cast<float>(factor);
-    bytes.insert(bytes.end(), reinterpret_cast<const uint8_t*>(&value), reinterpret_cast<const uint8_t*>(&value) + 4);
+    bytes.insert(bytes.end(), reinterpret_cast<const uint8_t*>(&value),
+                 reinterpret_cast<const uint8_t*>(&value) + 4);
   }
   return bytes;
 }

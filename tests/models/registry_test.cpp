@@ -32,7 +32,8 @@ TEST_CASE("model_type decides, a label only where there is none") {
   CHECK(models::choose_family(config, "Llama-2-7b").name == "llama");
   config.model_type.clear();
   CHECK(models::choose_family(config, "SmolLM2-135M").name == "llama");
-  LF_CHECK_ERROR(models::choose_family(config, "thing"), ErrorCode::kBadData, "known model types: llama");
+  LF_CHECK_ERROR(models::choose_family(config, "thing"), ErrorCode::kBadData,
+                 "known model types: llama");
   config.model_type = "wombat";
   LF_CHECK_ERROR(models::choose_family(config, "Llama-2-7b"), ErrorCode::kBadData, "wombat");
 }

@@ -12,9 +12,10 @@ using tensor::DType;
 
 namespace {
 
-quant::Decision decide(const AmpPolicy& policy, TensorRole role, int64_t elements, DType source = DType::kBF16, int64_t rank = 2,
-                       bool tied = false) {
-  return policy.decide({"model.layers.0.self_attn.q_proj.weight", role, elements, rank, tied, source});
+quant::Decision decide(const AmpPolicy& policy, TensorRole role, int64_t elements,
+                       DType source = DType::kBF16, int64_t rank = 2, bool tied = false) {
+  return policy.decide(
+      {"model.layers.0.self_attn.q_proj.weight", role, elements, rank, tied, source});
 }
 
 }  // namespace
@@ -39,7 +40,8 @@ TEST_CASE("--quantize_head moves the head, unless it is the embedding") {
   const AmpPolicy policy = AmpPolicy::standard("fp8", true);
   CHECK(decide(policy, TensorRole::kHead, 1 << 20).dtype == DType::kE4M3LA);
   CHECK(decide(policy, TensorRole::kHead, 100).dtype == DType::kBF16);
-  const quant::Decision tied = decide(policy, TensorRole::kEmbedding, 1 << 20, DType::kBF16, 2, true);
+  const quant::Decision tied =
+      decide(policy, TensorRole::kEmbedding, 1 << 20, DType::kBF16, 2, true);
   CHECK(tied.dtype == DType::kBF16);
   CHECK(tied.reason.find("--quantize_head") != std::string::npos);
 }
@@ -65,8 +67,10 @@ TEST_CASE("an override by layer stands before the rules") {
   rule.reason = "asked for";
   policy.prepend(rule);
   CHECK(decide(policy, TensorRole::kLinear, 1 << 20).reason == "asked for");
-  CHECK(policy.decide({"model.layers.10.mlp.up_proj.weight", TensorRole::kLinear, 1 << 20, 2, false, DType::kBF16}).dtype ==
-        DType::kE4M3LA);
+  CHECK(policy
+            .decide({"model.layers.10.mlp.up_proj.weight", TensorRole::kLinear, 1 << 20, 2, false,
+                     DType::kBF16})
+            .dtype == DType::kE4M3LA);
   CHECK(policy.describe().find("any model.layers.0.* -> bf16: asked for") != std::string::npos);
 }
 

@@ -37,7 +37,8 @@ TEST_CASE("spellings and bounds") {
   CHECK_FALSE(quant::parse_activations("on"));
   Recipe recipe;
   CHECK_NOTHROW(quant::check_recipe(recipe));
-  for (float bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  for (float bad : {0.0f, -1.0f, std::numeric_limits<float>::infinity(),
+                    std::numeric_limits<float>::quiet_NaN()}) {
     recipe.scale_factor = bad;
     LF_CHECK_ERROR(quant::check_recipe(recipe), ErrorCode::kUsage, "fp8_scale_factor");
   }

@@ -1,4 +1,5 @@
-// Making small Hugging Face checkpoints and GGUF files in tests, and comparing checkpoints tensor by tensor.
+// Making small Hugging Face checkpoints and GGUF files in tests, and comparing checkpoints tensor
+// by tensor.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,9 +19,12 @@
 
 namespace loongforge::test {
 
-inline std::filesystem::path model_dir(const std::string& family) { return data_dir() / "models" / family; }
+inline std::filesystem::path model_dir(const std::string& family) {
+  return data_dir() / "models" / family;
+}
 
-inline std::vector<uint8_t> stored_bytes(const formats::TensorSource& source, const std::string& name) {
+inline std::vector<uint8_t> stored_bytes(const formats::TensorSource& source,
+                                         const std::string& name) {
   const formats::StoredTensor& tensor = source.at(name);
   std::vector<uint8_t> bytes(tensor.bytes);
   source.read_range(tensor, 0, bytes);
@@ -58,10 +62,12 @@ inline std::vector<MadeTensor> load_tensors(const std::filesystem::path& folder)
   return out;
 }
 
-inline void write_checkpoint(const std::filesystem::path& folder, const std::vector<MadeTensor>& tensors, const support::Json& config) {
+inline void write_checkpoint(const std::filesystem::path& folder,
+                             const std::vector<MadeTensor>& tensors, const support::Json& config) {
   std::filesystem::create_directories(folder);
   std::vector<formats::NewTensor> news;
-  for (const MadeTensor& tensor : tensors) news.push_back({tensor.name, tensor.dtype, tensor.shape});
+  for (const MadeTensor& tensor : tensors)
+    news.push_back({tensor.name, tensor.dtype, tensor.shape});
   formats::ShardedWriter writer(folder, news, uint64_t{1} << 40);
   for (const MadeTensor& tensor : tensors) writer.write(tensor.name, tensor.bytes);
   writer.finish();
@@ -88,7 +94,8 @@ class GgufBuilder {
     append_number(kv_, value);
   }
   // type: 0 F32, 1 F16, 30 BF16. shape in PyTorch's order.
-  void tensor(const std::string& name, uint32_t type, const std::vector<int64_t>& shape, const std::vector<uint8_t>& bytes) {
+  void tensor(const std::string& name, uint32_t type, const std::vector<int64_t>& shape,
+              const std::vector<uint8_t>& bytes) {
     string(&infos_, name);
     append_number(infos_, static_cast<uint32_t>(shape.size()));
     for (size_t i = shape.size(); i-- > 0;) append_number(infos_, static_cast<uint64_t>(shape[i]));
