@@ -12,20 +12,24 @@ LF_INLINE __m128i load128(const void* p) { return _mm_loadu_si128(static_cast<co
 
 LF_INLINE void transpose8(__m256 r[8]) {
   __m256 t[8];
+#pragma GCC unroll 16
   for (int i = 0; i < 4; ++i) {
     t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
     t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
   }
+#pragma GCC unroll 16
   for (int i = 0; i < 2; ++i) {
     r[4 * i] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0x44);
     r[4 * i + 1] = _mm256_shuffle_ps(t[4 * i], t[4 * i + 2], 0xEE);
     r[4 * i + 2] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0x44);
     r[4 * i + 3] = _mm256_shuffle_ps(t[4 * i + 1], t[4 * i + 3], 0xEE);
   }
+#pragma GCC unroll 16
   for (int i = 0; i < 4; ++i) {
     t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
     t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
   }
+#pragma GCC unroll 16
   for (int i = 0; i < 8; ++i) r[i] = t[i];
 }
 
@@ -81,12 +85,14 @@ void pack_b_columns(const T* src, int64_t ld, int cols, int64_t k, float* dst) {
     const int n = static_cast<int>(k - kk < 8 ? k - kk : 8);
     for (int half = 0; half < 2; ++half) {
       __m256 r[8];
+#pragma GCC unroll 16
       for (int i = 0; i < 8; ++i) {
         const int j = half * 8 + i;
         r[i] = j < cols ? as_operand<kRound>(src, load8_at_most(src + j * ld + kk, n))
                         : _mm256_setzero_ps();
       }
       transpose8(r);
+#pragma GCC unroll 16
       for (int i = 0; i < 8; ++i)
         if (i < n + n % 2) _mm256_storeu_ps(dst + ((kk + i) ^ 1) * 16 + half * 8, r[i]);
     }
@@ -105,14 +111,17 @@ void pack_a_rows(const T* src, int64_t ld, int valid, int64_t k, float* dst) {
   for (int64_t kk = 0; kk < k; kk += 8, dst += 48) {
     const int n = static_cast<int>(k - kk < 8 ? k - kk : 8);
     __m256 r[8];
+#pragma GCC unroll 16
     for (int i = 0; i < 8; ++i)
       r[i] = i < valid ? as_operand<kRound>(src, load8_at_most(src + i * ld + kk, n))
                        : _mm256_setzero_ps();
     transpose8(r);
     if (k - kk > 8) {
       // In ascending order: what a store writes too far, the next one overwrites.
+#pragma GCC unroll 16
       for (int i = 0; i < 8; ++i) _mm256_storeu_ps(dst + i * 6, r[i ^ 1]);
     } else {
+#pragma GCC unroll 16
       for (int i = 0; i < 8; ++i)
         if (i < n + n % 2) store_six(dst + i * 6, r[i ^ 1]);
     }

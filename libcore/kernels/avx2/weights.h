@@ -103,15 +103,19 @@ void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
 // ---- 16 x 16 transposes of a block [k'][16 n] (k' odd first) to rows of 16 k.
 LF_INLINE void transpose_bytes(const uint8_t* src, __m128i out[16]) {
   __m128i x[16], y[16];
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) x[i] = load128(src + (i ^ 1) * 16);
   // Each step interleaves row i with row i + 8: after four, byte (k, n) has moved to (n, k).
   for (int step = 0; step < 4; ++step) {
+#pragma GCC unroll 16
     for (int i = 0; i < 8; ++i) {
       y[2 * i] = _mm_unpacklo_epi8(x[i], x[i + 8]);
       y[2 * i + 1] = _mm_unpackhi_epi8(x[i], x[i + 8]);
     }
+#pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) x[i] = y[i];
   }
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) out[i] = x[i];
 }
 
@@ -121,8 +125,10 @@ LF_INLINE void transpose_values(const T* src, int64_t rows, float* dst) {
   for (int half = 0; half < 4; ++half) {
     const int n0 = half / 2 * 8, k0 = half % 2 * 8;
     __m256 r[8];
+#pragma GCC unroll 16
     for (int i = 0; i < 8; ++i) r[i] = load8(src + (k0 + (i ^ 1)) * 16 + n0);
     transpose8(r);
+#pragma GCC unroll 16
     for (int i = 0; i < 8; ++i) {
       if (n0 + i >= rows) break;
       const V x = operand<kRound>(V::of(r[i], r[i]));

@@ -99,22 +99,26 @@ LF_INLINE void store_row(float* panel, int64_t pair, int group, const PairRow<fl
 // 16 x 16 transpose of 32-bit elements.
 LF_INLINE void transpose16(__m512i r[16]) {
   __m512i t[16];
+#pragma GCC unroll 16
   for (int i = 0; i < 8; ++i) {
     t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
     t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
   }
+#pragma GCC unroll 16
   for (int i = 0; i < 4; ++i) {
     r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
     r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
     r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
     r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
   }
+#pragma GCC unroll 16
   for (int i = 0; i < 4; ++i) {
     t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
     t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
     t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
     t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
   }
+#pragma GCC unroll 16
   for (int i = 0; i < 4; ++i) {
     r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
     r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD);
@@ -135,6 +139,8 @@ LF_INLINE Words interleave(__m512i even, __m512i odd) {
 }
 
 // ---- B panels of 64 columns.
+inline constexpr int64_t kRowsAhead = 24;
+
 // src[kk, j]
 template <bool kRound, class Operand>
 void pack_b_rows(const Bf16* src, int64_t ld, int cols, int64_t k, Operand* dst) {
@@ -145,6 +151,10 @@ void pack_b_rows(const Bf16* src, int64_t ld, int cols, int64_t k, Operand* dst)
       const __m512i even = _mm512_maskz_loadu_epi16(valid, src + half * 32);
       const __m512i odd = kk + 1 < k ? _mm512_maskz_loadu_epi16(valid, src + ld + half * 32)
                                      : _mm512_setzero_si512();
+      // The next rows' lines are far apart, where the CPU does not look for them by itself.
+      _mm_prefetch(reinterpret_cast<const char*>(src + kRowsAhead * ld + half * 32), _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(src + (kRowsAhead + 1) * ld + half * 32),
+                   _MM_HINT_T1);
       const Words w = interleave(even, odd);
       PairRow<Operand, kRound> row;
       make_pairs(w.lo, &row);
@@ -172,8 +182,10 @@ void pack_b_rows(const float* src, int64_t ld, int cols, int64_t k, Operand* dst
 LF_INLINE void transpose_rows(const PairRow<Bf16, true> rows[16], int pairs, int64_t pair,
                               int group, Bf16* dst) {
   __m512i r[16];
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) r[i] = rows[i].words;
   transpose16(r);
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i)
     if (i < pairs) store_pairs(dst, pair + i, group, r[i]);
 }
@@ -181,12 +193,16 @@ template <bool kRound>
 LF_INLINE void transpose_rows(const PairRow<float, kRound> rows[16], int pairs, int64_t pair,
                               int group, float* dst) {
   __m512i odd[16], even[16];
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) odd[i] = rows[i].odd;
   transpose16(odd);
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i)
     if (i < pairs) _mm512_storeu_si512(dst + (pair + i) * 128 + group * 16, odd[i]);
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) even[i] = rows[i].even;
   transpose16(even);
+#pragma GCC unroll 16
   for (int i = 0; i < 16; ++i)
     if (i < pairs) _mm512_storeu_si512(dst + (pair + i) * 128 + 64 + group * 16, even[i]);
 }
@@ -198,6 +214,7 @@ void pack_b_columns(const T* src, int64_t ld, int cols, int64_t k, Operand* dst)
     const int n = static_cast<int>(k - kk < 32 ? k - kk : 32);
     for (int group = 0; group < 4; ++group) {
       PairRow<Operand, kRound> rows[16];
+#pragma GCC unroll 16
       for (int i = 0; i < 16; ++i) {
         const int j = group * 16 + i;
         if (j < cols) {
@@ -216,6 +233,7 @@ void pack_b_columns(const T* src, int64_t ld, int cols, int64_t k, Operand* dst)
 // are put in turn.
 LF_INLINE void write_columns(const __m512i r[6], __m512i out[6]) {
   __m512i q[3][2];  // rows 2i, 2i + 1: columns 4L, 4L + 1 and 4L + 2, 4L + 3 in each lane L
+#pragma GCC unroll 16
   for (int i = 0; i < 3; ++i) {
     q[i][0] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
     q[i][1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
@@ -228,6 +246,7 @@ LF_INLINE void write_columns(const __m512i r[6], __m512i out[6]) {
   };
   static constexpr Order kOrder = [] {
     Order o{};
+#pragma GCC unroll 16
     for (int v = 0; v < 6; ++v) {
       for (int w = 0; w < 8; ++w) {
         const int p = (8 * v + w) / 3, pair = (8 * v + w) % 3;
@@ -237,6 +256,7 @@ LF_INLINE void write_columns(const __m512i r[6], __m512i out[6]) {
     }
     return o;
   }();
+#pragma GCC unroll 16
   for (int v = 0; v < 6; ++v) {
     const __m512i from = _mm512_load_si512(kOrder.from[v]);
     const __m512i a = _mm512_permutex2var_epi64(q[0][0], from, q[0][1]);
@@ -249,6 +269,7 @@ LF_INLINE void write_columns(const __m512i r[6], __m512i out[6]) {
 
 // words: how many of the 96 (16 columns of 6) to write.
 LF_INLINE void store_words(void* dst, int words, const __m512i out[6]) {
+#pragma GCC unroll 16
   for (int v = 0; v < 6; ++v) {
     const int n = words - v * 16;
     if (n >= 16) {
@@ -262,6 +283,7 @@ LF_INLINE void store_words(void* dst, int words, const __m512i out[6]) {
 
 LF_INLINE void write_a(const PairRow<Bf16, true> rows[6], int pairs, Bf16* dst) {
   __m512i r[6], out[6];
+#pragma GCC unroll 16
   for (int i = 0; i < 6; ++i) r[i] = rows[i].words;
   write_columns(r, out);
   store_words(dst, pairs * 6, out);
@@ -276,6 +298,7 @@ LF_INLINE void write_a(const PairRow<float, kRound> rows[6], int pairs, float* d
     const int n = pairs - half * 8;
     if (n <= 0) break;
     __m512i r[6], out[6];
+#pragma GCC unroll 16
     for (int i = 0; i < 6; ++i)
       r[i] = _mm512_permutex2var_epi32(rows[i].odd, half == 0 ? low : high, rows[i].even);
     write_columns(r, out);
@@ -289,6 +312,7 @@ void pack_a_rows(const T* src, int64_t ld, int valid, int64_t k, Operand* dst) {
   for (int64_t kk = 0; kk < k; kk += 32) {
     const int n = static_cast<int>(k - kk < 32 ? k - kk : 32);
     PairRow<Operand, kRound> rows[6];
+#pragma GCC unroll 16
     for (int i = 0; i < 6; ++i) {
       if (i < valid) {
         load_pairs(src + i * ld + kk, n, &rows[i]);
@@ -300,27 +324,31 @@ void pack_a_rows(const T* src, int64_t ld, int valid, int64_t k, Operand* dst) {
   }
 }
 
-LF_INLINE void store_six(int32_t* dst, __m512i words) {
-  _mm512_mask_storeu_epi32(dst, 0x3F, words);
+// src[kk, i]: rows of six values, as 8 words.
+LF_INLINE void store_six(void* dst, __m256i words) {
+  _mm_storeu_si128(static_cast<__m128i*>(dst), _mm256_castsi256_si128(words));
+  _mm_storel_epi64(static_cast<__m128i*>(dst) + 1, _mm256_extracti128_si256(words, 1));
 }
 LF_INLINE void store_a_pair(Bf16* dst, const PairRow<Bf16, true>& row) {
-  store_six(reinterpret_cast<int32_t*>(dst), row.words);
+  store_six(dst, _mm512_castsi512_si256(row.words));
 }
 template <bool kRound>
 LF_INLINE void store_a_pair(float* dst, const PairRow<float, kRound>& row) {
-  store_six(reinterpret_cast<int32_t*>(dst), row.odd);
-  store_six(reinterpret_cast<int32_t*>(dst) + 6, row.even);
+  store_six(dst, _mm512_castsi512_si256(row.odd));
+  store_six(dst + 6, _mm512_castsi512_si256(row.even));
 }
-// src[kk, i]
 template <bool kRound, class Operand>
 void pack_a_columns(const Bf16* src, int64_t ld, int valid, int64_t k, Operand* dst) {
-  const __mmask32 mask = (__mmask32{1} << valid) - 1;
+  const auto mask = static_cast<__mmask16>((1u << valid) - 1u);
   for (int64_t kk = 0; kk < k; kk += 2, src += 2 * ld, dst += 12) {
-    const __m512i even = _mm512_maskz_loadu_epi16(mask, src);
-    const __m512i odd =
-        kk + 1 < k ? _mm512_maskz_loadu_epi16(mask, src + ld) : _mm512_setzero_si512();
+    const __m256i even = _mm256_maskz_loadu_epi16(mask, src);
+    const __m256i odd =
+        kk + 1 < k ? _mm256_maskz_loadu_epi16(mask, src + ld) : _mm256_setzero_si256();
+    const __m128i e = _mm256_castsi256_si128(even), o = _mm256_castsi256_si128(odd);
+    const __m256i words = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_unpacklo_epi16(e, o)),
+                                                  _mm_unpackhi_epi16(e, o), 1);
     PairRow<Operand, kRound> row;
-    make_pairs(interleave(even, odd).lo, &row);
+    make_pairs(_mm512_castsi256_si512(words), &row);
     store_a_pair(dst, row);
   }
 }

@@ -37,6 +37,7 @@ LF_INLINE ImageTable image_table(const uint16_t* images, int exp, bool flushed) 
   ImageTable t;
   for (int half = 0; half < 2; ++half) {
     __m512i x[2];
+#pragma GCC unroll 16
     for (int i = 0; i < 2; ++i) {
       x[i] = _mm512_loadu_si512(images + half * 64 + i * 32);
       x[i] = _mm512_maskz_add_epi16(_mm512_test_epi16_mask(x[i], x[i]), x[i], step);
@@ -80,6 +81,7 @@ void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
   if (w.elem == Elem::kF32) {
     const float* src = reinterpret_cast<const float*>(w.data) + first;
     for (int64_t p = 0; p < pairs; ++p, src += 128)
+#pragma GCC unroll 16
       for (int g = 0; g < 4; ++g)
         store_values<Tile>(dst, p, g, V::load(src + 64 + g * 16), V::load(src + g * 16));
     return;
@@ -87,6 +89,7 @@ void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
   if (w.elem == Elem::kBf16) {
     const Bf16* src = reinterpret_cast<const Bf16*>(w.data) + first;
     for (int64_t p = 0; p < pairs; ++p, src += 128)
+#pragma GCC unroll 16
       for (int g = 0; g < 4; ++g) store_pairs(dst, p, g, _mm512_loadu_si512(src + g * 32));
     return;
   }
@@ -96,6 +99,7 @@ void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
     const int64_t end = kk + kWeightBlock < k ? (kk + kWeightBlock) / 2 : pairs;
     int64_t p = kk / 2;
     for (; p + 1 < end; p += 2, src += 256) {
+#pragma GCC unroll 16
       for (int g = 0; g < 4; ++g) {
         const Words x = decode(t, _mm512_loadu_si512(src + g * 64));
         store_pairs(dst, p, g, x.lo);
@@ -103,6 +107,7 @@ void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
       }
     }
     if (p < end)
+#pragma GCC unroll 16
       for (int g = 0; g < 4; ++g)
         store_pairs(dst, p, g, decode(t, _mm512_loadu_si512(src + g * 64)).lo);
   }
@@ -121,6 +126,7 @@ LF_INLINE void fp8_rows16(const ImageTable& t, const uint8_t* src, int64_t pairs
   const __m512i order = _mm512_load_si512(order_bytes);
   for (int q = 0; q < 4; ++q, src += 1024) {
     __m512i x[4], u[4];
+#pragma GCC unroll 16
     for (int i = 0; i < 4; ++i)
       x[i] = _mm512_permutexvar_epi8(order, _mm512_loadu_si512(src + i * 256));
     // 4 x 4 transpose of 128-bit lanes: y[i] = lane i of every group = pairs 2i and 2i + 1.
@@ -131,6 +137,7 @@ LF_INLINE void fp8_rows16(const ImageTable& t, const uint8_t* src, int64_t pairs
     const __m512i y[4] = {
         _mm512_shuffle_i32x4(u[0], u[2], 0x88), _mm512_shuffle_i32x4(u[0], u[2], 0xDD),
         _mm512_shuffle_i32x4(u[1], u[3], 0x88), _mm512_shuffle_i32x4(u[1], u[3], 0xDD)};
+#pragma GCC unroll 16
     for (int i = 0; i < 4; ++i) {
       if (2 * i >= pairs) break;
       const Words z = decode(t, y[i]);
@@ -145,8 +152,10 @@ template <class Tile>
 LF_INLINE void bf16_rows16(const Bf16* src, int64_t pairs, typename Tile::Operand* dst) {
   for (int q = 0; q < 2; ++q, src += 16 * 128) {
     __m512i r[16];
+#pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(src + i * 128);
     transpose16(r);
+#pragma GCC unroll 16
     for (int i = 0; i < 8; ++i) {
       if (i >= pairs) break;
       const Words z = interleave(r[2 * i], r[2 * i + 1]);
@@ -159,8 +168,10 @@ template <class Tile>
 LF_INLINE void f32_rows16(const float* src, int64_t pairs, typename Tile::Operand* dst) {
   for (int q = 0; q < 4; ++q, src += 16 * 64) {
     __m512i r[16];
+#pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) r[i] = _mm512_loadu_si512(src + (i ^ 1) * 64);
     transpose16(r);
+#pragma GCC unroll 16
     for (int i = 0; i < 8; ++i)
       if (i < pairs) store_values<Tile>(dst, i, q, V::of_int(r[2 * i]), V::of_int(r[2 * i + 1]));
   }
@@ -199,21 +210,24 @@ void panel_of_fp8(const Mat& b, int64_t j0, int cols, int64_t k0, int64_t k,
   const __mmask64 valid = cols >= 64 ? ~__mmask64{0} : (__mmask64{1} << cols) - 1;
   const __m512i least = _mm512_set1_epi16(Tile::kRounds ? (127 - 55) << 7 : 0);
   const __m512i magnitude = _mm512_set1_epi16(0x7FFF);
+  const auto load_row = [&](int64_t row, int* exp) {
+    const uint8_t* codes = static_cast<const uint8_t*>(b.data) + row * b.ld + j0;
+    // The next rows' lines are far apart, where the CPU does not look for them by itself.
+    _mm_prefetch(reinterpret_cast<const char*>(codes + kRowsAhead * b.ld), _MM_HINT_T1);
+    *exp = b.exps[row * b.ld_exps + j0 / kFeatureBlock];
+    return _mm512_permutexvar_epi32(order, _mm512_maskz_loadu_epi8(valid, codes));
+  };
   for (int64_t kk = 0; kk < k; kk += 2) {
-    __m512i rows[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
     int exps[2] = {0, 0};
-    for (int i = 0; i < 2 && kk + i < k; ++i) {
-      const int64_t row = k0 + kk + i;
-      const uint8_t* codes = static_cast<const uint8_t*>(b.data) + row * b.ld + j0;
-      rows[i] = _mm512_permutexvar_epi32(order, _mm512_maskz_loadu_epi8(valid, codes));
-      exps[i] = b.exps[row * b.ld_exps + j0 / kFeatureBlock];
-    }
+    const __m512i even = load_row(k0 + kk, &exps[0]);
+    const __m512i odd = kk + 1 < k ? load_row(k0 + kk + 1, &exps[1]) : _mm512_setzero_si512();
     const uint32_t steps =
         static_cast<uint32_t>(exps[0] * 128 & 0xFFFF) | static_cast<uint32_t>(exps[1] * 128) << 16;
     const __m512i step = _mm512_set1_epi32(static_cast<int>(steps));
-    const Words x = decode(t, _mm512_unpacklo_epi8(rows[0], rows[1]));
-    const Words y = decode(t, _mm512_unpackhi_epi8(rows[0], rows[1]));
+    const Words x = decode(t, _mm512_unpacklo_epi8(even, odd));
+    const Words y = decode(t, _mm512_unpackhi_epi8(even, odd));
     __m512i z[4] = {x.lo, x.hi, y.lo, y.hi};
+#pragma GCC unroll 16
     for (int i = 0; i < 4; ++i) {
       z[i] = _mm512_mask_add_epi16(z[i], _mm512_test_epi16_mask(z[i], magnitude), z[i], step);
       const __mmask32 kept = _mm512_cmpge_epi16_mask(_mm512_and_si512(z[i], magnitude), least);

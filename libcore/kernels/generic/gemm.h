@@ -38,8 +38,7 @@ inline constexpr int64_t kManyRows = 240;               // this many rows are wo
 inline constexpr int64_t kShortRows =
     96;                                 // fewer are not worth a panel that leaves the first cache
 inline constexpr int64_t kKSlack = 64;  // a term's end this long joins a block that is full
-inline constexpr int64_t kTransposeBlock =
-    256;  // rows of a transposed A that stay in L1 for several panels
+inline constexpr int64_t kTransposeBlock = 32;  // rows of a transposed A that stay in L1
 
 // A place in the joined K of all terms.
 struct KPlace {
