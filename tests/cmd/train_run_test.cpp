@@ -1,0 +1,203 @@
+// Training as a user does it, on the tiny model that the repository carries: convert, train, resume, stop, evaluate.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "base/file.h"
+#include "support/data.h"
+#include "support/json.h"
+#include "support/program.h"
+#include "support/temp_dir.h"
+
+namespace loongforge::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kQuickstart = fs::path(LF_SOURCE_DIR) / "scripts" / "quickstart";
+
+// The tiny model, converted once for all cases of the process.
+const fs::path& tiny_model() {
+  static const TempDir dir;
+  static const fs::path folder = [] {
+    const fs::path to = dir.path() / "tiny";
+    const Outcome o = run({{program("loongforge-convert"), "--model-name", "tiny", "--input-path", kQuickstart / "tiny_model",
+                            "--output-path", to, "--quantize", "bf16"}});
+    REQUIRE_MESSAGE(o.code == 0, o.err);
+    return to;
+  }();
+  return folder;
+}
+
+std::vector<std::string> train_words(const fs::path& output, const std::vector<std::string>& more) {
+  std::vector<std::string> words = {program("loongforge-train"), "--model_path", tiny_model(), "--dataset",
+                                    kQuickstart / "records.jsonl", "--output_dir", output, "--per_device_train_batch_size", "2",
+                                    "--gradient_accumulation_steps", "3", "--max_samples", "40", "--log-format", "json",
+                                    "--learning_rate", "2e-3", "--threads", "2"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::vector<support::Json> events(const std::string& err, const std::string& kind) {
+  std::vector<support::Json> found;
+  size_t begin = 0;
+  while (begin < err.size()) {
+    const size_t end = std::min(err.find('\n', begin), err.size());
+    const std::string line = err.substr(begin, end - begin);
+    begin = end + 1;
+    if (!line.starts_with("{")) continue;
+    const support::Json json = support::Json::parse(line, "stderr");
+    if (json.get_string("event", "") == kind) found.push_back(json);
+  }
+  return found;
+}
+
+void check_same_folder(const fs::path& a, const fs::path& b) {
+  size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(a)) {
+    CAPTURE(entry.path().string());
+    CHECK(read_text(entry.path()) == read_text(b / entry.path().filename()));
+    ++files;
+  }
+  CHECK(files == static_cast<size_t>(std::distance(fs::directory_iterator(b), fs::directory_iterator())));
+}
+
+TEST_CASE("a run lowers the loss and leaves a PEFT folder") {
+  const TempDir dir;
+  const Outcome o = run({train_words(dir / "out", {"--max_steps", "12", "--report_to", "jsonl"})});
+  REQUIRE_MESSAGE(o.code == 0, o.err);
+  const auto steps = events(o.err, "step");
+  REQUIRE(steps.size() == 12);
+  CHECK(steps.back().at("loss").as_double() < steps.front().at("loss").as_double());
+  for (const char* key : {"step", "loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "mem_mb", "fp8_overflow"})
+    CHECK(steps[0].contains(key));
+  for (const char* file : {"adapter_config.json", "adapter_model.safetensors", "trainer_state.json", "manifest.json"})
+    CHECK(fs::exists(dir / "out" / "checkpoint-12" / file));
+  CHECK(fs::exists(dir / "out" / "latest" / "adapter_model.safetensors"));
+  CHECK(fs::exists(dir / "out" / "run_config.json"));
+  const std::string metrics = read_text(dir / "out" / "metrics.jsonl");
+  CHECK(std::count(metrics.begin(), metrics.end(), '\n') == 12);
+}
+
+TEST_CASE("resuming gives the bytes of a run that was never stopped") {
+  for (const std::vector<std::string>& kind : {std::vector<std::string>{"--lora_dropout", "0.1"},
+                                               std::vector<std::string>{"--finetuning_type", "full"}}) {
+    const TempDir dir;
+    std::vector<std::string> words = {"--max_steps", "8", "--save_steps", "3", "--save_total_limit", "5"};
+    words.insert(words.end(), kind.begin(), kind.end());
+    const Outcome whole = run({train_words(dir / "whole", words)});
+    REQUIRE_MESSAGE(whole.code == 0, whole.err);
+    fs::create_directory(dir / "cut");
+    fs::copy(dir / "whole" / "checkpoint-3", dir / "cut" / "checkpoint-3", fs::copy_options::recursive);
+    words.push_back("--resume_from_checkpoint");
+    const Outcome rest = run({train_words(dir / "cut", words)});
+    REQUIRE_MESSAGE(rest.code == 0, rest.err);
+    CHECK(events(rest.err, "step").size() == 5);
+    check_same_folder(dir / "whole" / "checkpoint-8", dir / "cut" / "checkpoint-8");
+  }
+}
+
+TEST_CASE("SIGTERM saves and asks to be requeued; the continued run ends as an undisturbed one") {
+  const TempDir dir;
+  const std::vector<std::string> more = {"--max_steps", "60"};
+  const fs::path log = dir / "log";
+  const pid_t child = fork();
+  if (child == 0) {
+    const int fd = ::open(log.c_str(), O_CREAT | O_WRONLY, 0644);
+    ::dup2(fd, STDERR_FILENO);
+    std::vector<std::string> words = train_words(dir / "out", more);
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    ::execv(argv[0], argv.data());
+    _exit(127);
+  }
+  for (int i = 0; i < 600; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (fs::exists(log) && !events(read_text(log), "step").empty()) break;
+  }
+  ::kill(child, SIGTERM);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 75);
+  REQUIRE(fs::exists(dir / "out" / "latest" / "manifest.json"));
+
+  std::vector<std::string> resume = more;
+  resume.push_back("--resume_from_checkpoint");
+  const Outcome rest = run({train_words(dir / "out", resume)});
+  REQUIRE_MESSAGE(rest.code == 0, rest.err);
+  const Outcome whole = run({train_words(dir / "whole", more)});
+  REQUIRE(whole.code == 0);
+  check_same_folder(dir / "whole" / "checkpoint-60", dir / "out" / "checkpoint-60");
+}
+
+TEST_CASE("evaluation is the same for every batch size, with and without an adapter") {
+  const TempDir dir;
+  std::vector<std::string> words = {program("loongforge-train"), "--model_path", tiny_model(), "--dataset",
+                                    kQuickstart / "records_eval.jsonl", "--eval_only", "--json"};
+  const Outcome one = run({words});
+  REQUIRE_MESSAGE(one.code == 0, one.err);
+  const support::Json result = support::Json::parse(one.out, "stdout");
+  CHECK(result.at("tokens").as_int() > 100);
+  CHECK(result.at("perplexity").as_double() > 1);
+  words.insert(words.end(), {"--per_device_eval_batch_size", "8"});
+  CHECK(run({words}).out == one.out);
+  CHECK(fs::is_empty(dir.path()));
+}
+
+TEST_CASE("--dry-run predicts and writes nothing; --preview shows samples") {
+  const TempDir dir;
+  const Outcome dry = run({train_words(dir / "out", {"--dry-run", "--json"})});
+  REQUIRE_MESSAGE(dry.code == 0, dry.err);
+  const support::Json plan = support::Json::parse(dry.out, "stdout");
+  CHECK(plan.at("trainable").as_int() > 0);
+  CHECK(plan.at("memory_bytes").at("peak").as_int() > 0);
+  CHECK_FALSE(fs::exists(dir / "out"));
+  const Outcome preview = run({train_words(dir / "out", {"--preview", "2"})});
+  REQUIRE_MESSAGE(preview.code == 0, preview.err);
+  CHECK(preview.out.find("[[") != std::string::npos);
+  CHECK_FALSE(fs::exists(dir / "out"));
+}
+
+TEST_CASE("an output folder that holds a run, or is in use, is not touched") {
+  const TempDir dir;
+  REQUIRE(run({train_words(dir / "out", {"--max_steps", "1"})}).code == 0);
+  const Outcome again = run({train_words(dir / "out", {"--max_steps", "1"})});
+  CHECK(again.code == 2);
+  CHECK(again.err.find("already holds a run") != std::string::npos);
+  CHECK(run({train_words(dir / "out", {"--max_steps", "1", "--overwrite_output_dir"})}).code == 0);
+  const Outcome other = run({train_words(dir / "out", {"--max_steps", "1", "--seed", "7", "--resume_from_checkpoint"})});
+  CHECK(other.code == 2);
+  CHECK(other.err.find("another seed") != std::string::npos);
+}
+
+TEST_CASE("dataset faults name file and line, and nothing is written") {
+  const TempDir dir;
+  struct Fault {
+    const char* text;
+    const char* says;
+  };
+  const std::string good = "{\"instruction\": \"a\", \"output\": \"b\"}\n";
+  for (const Fault& f : {Fault{"{\"instruction\": \"a\", \"output\": \"b\"", ":2"}, Fault{"{\"instruction\": 5, \"output\": \"b\"}\n", ":2"},
+                         Fault{"{\"output\": \"b\"}\n", "instruction"}, Fault{"{\"instruction\": \"a\", \"output\": \"\"}\n", ":2"}}) {
+    std::ofstream(dir / "data.jsonl") << good << f.text;
+    std::vector<std::string> words = train_words(dir / "out", {});
+    *(std::find(words.begin(), words.end(), "--dataset") + 1) = (dir / "data.jsonl").string();
+    const Outcome o = run({words});
+    CAPTURE(o.err);
+    CHECK(o.code == 65);
+    CHECK(o.err.find("data.jsonl") != std::string::npos);
+    CHECK(o.err.find(f.says) != std::string::npos);
+    CHECK_FALSE(fs::exists(dir / "out"));
+  }
+}
+
+}  // namespace
+}  // namespace loongforge::test
