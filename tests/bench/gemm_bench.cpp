@@ -47,6 +47,8 @@ const Shape kShapes[] = {
     {"smol dW fp8", GemmTerm::B::kPlain, Elem::kE4M3, 1536, 576, 2048, Elem::kF32, 0, true},
     {"lora X A^T", GemmTerm::B::kPlainT, Elem::kF32, 2048, 8, 576},
     {"lora dA", GemmTerm::B::kPlain, Elem::kE4M3, 8, 576, 2048, Elem::kF32, 0, true},
+    {"lora dY B", GemmTerm::B::kPlain, Elem::kF32, 2048, 8, 576},
+    {"lora dB", GemmTerm::B::kPlain, Elem::kBf16, 576, 8, 2048, Elem::kF32, 0, true},
     {"head fwd chunk", GemmTerm::B::kWeightT, Elem::kBf16, 170, 49152, 576, Elem::kF32},
     {"head dX chunk", GemmTerm::B::kWeight, Elem::kBf16, 170, 576, 49152, Elem::kF32},
     {"fp32 fwd", GemmTerm::B::kWeightT, Elem::kF32, 512, 1536, 576, Elem::kF32, 0, false,

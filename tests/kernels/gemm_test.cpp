@@ -471,6 +471,25 @@ TEST_CASE("gemm: more rows than a block of packed A holds") {
   check(s, 4000);
 }
 
+TEST_CASE("gemm: few columns and many rows") {
+  uint32_t seed = 4500;
+  for (const Precision precision : {Precision::kBf16, Precision::kF32}) {
+    for (const B kind : {B::kPlain, B::kPlainT}) {
+      for (const bool transposed : {false, true}) {
+        for (const int64_t n : {1, 8, 24}) {
+          Spec s{n == 24 ? 1100 : 90, n, {{Elem::kBf16, transposed, kind, Elem::kF32, 131}}};
+          s.precision = precision;
+          s.c = n == 8 && precision == Precision::kBf16 ? Elem::kBf16 : Elem::kF32;
+          s.accumulate = s.c == Elem::kF32 && transposed;
+          s.bias = kind == B::kPlain;
+          s.terms.push_back({Elem::kF32, !transposed, kind, Elem::kBf16, 40});
+          check(s, ++seed);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("gemm: no terms, empty terms and empty ranges") {
   Spec s{5, 70, {}};
   s.bias = true;

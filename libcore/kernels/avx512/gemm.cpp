@@ -95,9 +95,9 @@ template <class Bf16Tile>
 void gemm_with(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
                void* scratch) noexcept {
   if (job.precision == Precision::kBf16) {
-    GemmPiece<IsaAvx512, Bf16Tile>(job, n0, n1, scratch).run(m0, m1);
+    gemm_piece<IsaAvx512, Bf16Tile>(job, m0, m1, n0, n1, scratch);
   } else {
-    GemmPiece<IsaAvx512, TileF32>(job, n0, n1, scratch).run(m0, m1);
+    gemm_piece<IsaAvx512, TileF32>(job, m0, m1, n0, n1, scratch);
   }
 }
 

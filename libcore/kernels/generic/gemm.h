@@ -35,9 +35,8 @@ namespace {
 
 inline constexpr int64_t kSumElems = int64_t{1} << 20;  // fp32 sums that wait for the next K block
 inline constexpr int64_t kManyRows = 240;               // this many rows are worth a panel's making
-inline constexpr int64_t kShortRows =
-    96;                                 // fewer are not worth a panel that leaves the first cache
-inline constexpr int64_t kKSlack = 64;  // a term's end this long joins a block that is full
+inline constexpr int64_t kShortRows = 96;       // fewer: the panel is kept within the first cache
+inline constexpr int64_t kKSlack = 64;          // a term's end this long joins a block that is full
 inline constexpr int64_t kTransposeBlock = 32;  // rows of a transposed A that stay in L1
 
 // A place in the joined K of all terms.
@@ -56,12 +55,17 @@ class GemmPiece {
            (kSumElems + kTileElems) * sizeof(float);
   }
 
+  static float* sums_of(void* scratch) {
+    return reinterpret_cast<float*>(static_cast<uint8_t*>(scratch) + kABytes +
+                                    kPanelElems * sizeof(Operand));
+  }
+
   GemmPiece(const GemmJob& job, int64_t n0, int64_t n1, void* scratch)
       : job_(job), n0_(n0), n1_(n1) {
     auto* p = static_cast<uint8_t*>(scratch);
     a_ = reinterpret_cast<Operand*>(p);
     b_ = reinterpret_cast<Operand*>(p + kABytes);
-    sums_ = reinterpret_cast<float*>(p + kABytes + kPanelElems * sizeof(Operand));
+    sums_ = sums_of(scratch);
     tile_ = sums_ + kSumElems;
     for (int t = 0; t < job.n_terms; ++t) k_total_ += even(job.terms[t].k);
   }
@@ -329,6 +333,87 @@ class GemmPiece {
   int64_t m0_ = 0, rows_ = 0, k_ = 0, a_panel_ = 0;
   bool first_ = true, last_ = false;
 };
+
+// A product of few columns leaves most of a panel empty, so C^T = B^T A^T is computed in its place:
+// the same products in the same order.
+template <class Isa, class Tile>
+class NarrowPiece {
+ public:
+  static bool fits(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1) {
+    if (n0 >= n1 || n1 - n0 > Tile::kNr / 2 || m1 - m0 < kLeastRows || job.n_terms > kMaxTerms)
+      return false;
+    for (int t = 0; t < job.n_terms; ++t) {
+      const GemmTerm& term = job.terms[t];
+      const bool plain = term.b_kind == GemmTerm::B::kPlain || term.b_kind == GemmTerm::B::kPlainT;
+      if (!plain || (term.b.elem != Elem::kF32 && term.b.elem != Elem::kBf16)) return false;
+    }
+    return true;
+  }
+
+  static void run(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
+                  void* scratch) {
+    // The sums of an fp32 C do not wait in scratch: their place holds C^T.
+    float* turned = GemmPiece<Isa, Tile>::sums_of(scratch);
+    const int64_t cols = n1 - n0;
+    for (int64_t i0 = m0; i0 < m1; i0 += kRows) {
+      const int64_t rows = at_most(kRows, m1 - i0);
+      GemmTerm terms[kMaxTerms];
+      for (int t = 0; t < job.n_terms; ++t) terms[t] = turn(job.terms[t], i0, n0);
+      if (job.accumulate) {
+        for (int64_t i = 0; i < rows; ++i)
+          for (int64_t j = 0; j < cols; ++j)
+            turned[j * kRows + i] =
+                static_cast<const float*>(job.c.data)[(i0 + i) * job.c.ld + n0 + j];
+      }
+      const GemmJob swapped{
+          cols,           rows,    terms,        job.n_terms, MatOut{turned, kRows, Elem::kF32},
+          job.accumulate, nullptr, job.precision};
+      GemmPiece<Isa, Tile>(swapped, 0, rows, scratch).run(0, cols);
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < cols; ++j) {
+          float x = turned[j * kRows + i];
+          if (job.bias != nullptr) x += job.bias[n0 + j];
+          const int64_t at = (i0 + i) * job.c.ld + n0 + j;
+          if (job.c.elem == Elem::kF32) {
+            static_cast<float*>(job.c.data)[at] = x;
+          } else {
+            static_cast<Bf16*>(job.c.data)[at].bits = operand_bits(x);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kLeastRows = 64;
+  static constexpr int64_t kRows = 1024;
+  static constexpr int kMaxTerms = 8;
+
+  // B^T as A, rows [i0, ..) of A as the columns of B.
+  static GemmTerm turn(const GemmTerm& term, int64_t i0, int64_t n0) {
+    const bool plain = term.b_kind == GemmTerm::B::kPlain;
+    GemmTerm t{};
+    t.a = moved(term.b, plain ? n0 : n0 * term.b.ld);
+    t.a_transposed = plain;
+    t.b_kind = term.a_transposed ? GemmTerm::B::kPlain : GemmTerm::B::kPlainT;
+    t.b = moved(term.a, term.a_transposed ? i0 : i0 * term.a.ld);
+    t.k = term.k;
+    return t;
+  }
+  static Mat moved(Mat m, int64_t elems) {
+    m.data = static_cast<const uint8_t*>(m.data) + elems * elem_bytes(m.elem);
+    return m;
+  }
+};
+
+template <class Isa, class Tile>
+void gemm_piece(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1, void* scratch) {
+  if (NarrowPiece<Isa, Tile>::fits(job, m0, m1, n0, n1)) {
+    NarrowPiece<Isa, Tile>::run(job, m0, m1, n0, n1, scratch);
+  } else {
+    GemmPiece<Isa, Tile>(job, n0, n1, scratch).run(m0, m1);
+  }
+}
 
 }  // namespace
 }  // namespace loongforge::kernels

@@ -109,9 +109,9 @@ void steps(Precision, int64_t* m_step, int64_t* n_step) noexcept {
 void gemm(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
           void* scratch) noexcept {
   if (job.precision == Precision::kBf16) {
-    GemmPiece<IsaScalar, TileBf16>(job, n0, n1, scratch).run(m0, m1);
+    gemm_piece<IsaScalar, TileBf16>(job, m0, m1, n0, n1, scratch);
   } else {
-    GemmPiece<IsaScalar, TileF32>(job, n0, n1, scratch).run(m0, m1);
+    gemm_piece<IsaScalar, TileF32>(job, m0, m1, n0, n1, scratch);
   }
 }
 
