@@ -40,8 +40,8 @@ constexpr cli::Option kTable[] = {
      "a PEFT folder, or a checkpoint that holds one"},
     {"merge", OptionType::kFlag, "false", nullptr, kExport, "hf: add the adapter to the weights"},
     {"dtype", OptionType::kChoice, nullptr, "bf16|fp8|fp32", kExport,
-     "hf: type of the exported weights (default: bf16)"},
-    {"max-shard-size", OptionType::kBytes, "5GB", nullptr, kExport,
+     "type of the exported weights (default: bf16; peft: as they are)"},
+    {"max-shard-size", OptionType::kString, "5GB", "SIZE", kExport,
      "hf: start another file at this size"},
 
     {"dry_run", OptionType::kFlag, "false", nullptr, kRun,
@@ -86,9 +86,6 @@ convert::ImportOptions import_options(const cli::Options& options, int threads) 
   result.tokenizer_path = options.text("tokenizer_path");
   if (options.has("pad_token_id")) result.pad_token_id = options.integer("pad_token_id");
   result.quantize_head = options.flag("quantize_head");
-  if (result.quantize_head && result.quantize != "fp8")
-    throw_usage("--quantize_head contradicts --quantize " + result.quantize,
-                "use --quantize fp8 with it");
   result.overwrite = options.flag("overwrite");
   result.dry_run = options.flag("dry_run");
   result.threads = threads;
@@ -108,18 +105,14 @@ convert::ExportOptions export_options(const cli::Options& options, int threads) 
   result.adapter = options.text("adapter");
   result.merge = options.flag("merge");
   result.dtype = options.text("dtype");
-  result.max_shard_bytes = static_cast<uint64_t>(options.integer("max-shard-size"));
+  result.max_shard_bytes =
+      convert::parse_byte_size(options.text("max-shard-size"), "--max-shard-size");
   result.overwrite = options.flag("overwrite");
   result.dry_run = options.flag("dry_run");
   result.threads = threads;
   if (result.format == "peft")
-    refuse_given(options, {"merge", "dtype", "max-shard-size"}, "counts for --export hf only",
-                 "leave it out with --export peft");
-  if (result.merge && result.adapter.empty())
-    throw_usage("--merge needs --adapter", "name the PEFT folder or the checkpoint that holds it");
-  if (result.format == "hf" && !result.adapter.empty() && !result.merge)
-    throw_usage("--adapter without --merge would export the base model alone",
-                "add --merge, or use --export peft for the adapter");
+    refuse_given(options, {"max-shard-size"}, "counts for --export hf only",
+                 "an adapter is one file");
   return result;
 }
 

@@ -28,7 +28,7 @@ constexpr cli::Option kTable[] = {
      "where checkpoints, configuration and metrics go"},
     {"overwrite_output_dir", OptionType::kFlag, "false", nullptr, kData,
      "start anew in an output_dir that holds a run"},
-    {"adapter", OptionType::kPath, nullptr, "PATH", kData,
+    {"adapter|adapter_path", OptionType::kPath, nullptr, "PATH", kData,
      "continue from a PEFT adapter or a checkpoint that holds one; with eval_only: evaluate with "
      "it"},
     {"template", OptionType::kString, nullptr, "NAME", kData,
@@ -116,7 +116,8 @@ constexpr cli::Option kTable[] = {
     {"save_strategy", OptionType::kChoice, "steps", "no|steps|epoch", kSave,
      "when to write a checkpoint besides the end"},
     {"save_steps", OptionType::kInt, "500", "[1,inf)", kSave, "write one every N steps"},
-    {"save_total_limit", OptionType::kInt, "2", "[2,inf)", kSave, "checkpoints that are kept"},
+    {"save_total_limit", OptionType::kInt, "2", "[0,inf)", kSave,
+     "checkpoints that are kept, at least 2; 0: all"},
     {"resume_from_checkpoint", OptionType::kFlagOrPath, "false", nullptr, kSave,
      "go on from the newest checkpoint of output_dir, or from the one named"},
 
@@ -191,14 +192,6 @@ void fill_optimisation(const cli::Options& options, train::TrainOptions* result)
   if (result->max_steps == 0)
     throw_usage(options.place("max_steps") + ": 0 steps train nothing",
                 "give N > 0, or -1 for no limit");
-  if ((result->reduce_lanes & (result->reduce_lanes - 1)) != 0)
-    throw_usage(options.place("reduce_lanes") + ": " + std::to_string(result->reduce_lanes) +
-                    " is not a power of two",
-                "use 1, 2, 4, 8, ...");
-  if (result->global_batch_size % result->per_device_train_batch_size != 0)
-    throw_usage(
-        options.place("global_batch_size") + " is not a multiple of --per_device_train_batch_size",
-        "a step is a whole number of micro-batches");
   if (result->global_batch_size > 0 && given(options, "gradient_accumulation_steps") &&
       result->global_batch_size !=
           result->per_device_train_batch_size * result->gradient_accumulation_steps)
@@ -223,8 +216,6 @@ void fill_evaluation(const cli::Options& options, train::TrainOptions* result) {
   if (evaluates && result->eval_dataset.empty() && result->sample_prompts.empty())
     throw_usage("an evaluation is asked for, but --eval_dataset is missing",
                 "name a dataset, or use --eval_strategy no");
-  if (result->eval_strategy == train::Strategy::kSteps && result->eval_steps == 0)
-    throw_usage("--eval_strategy steps needs --eval_steps", "for example --eval_steps 100");
   if (result->eval_strategy != train::Strategy::kSteps && given(options, "eval_steps"))
     throw_usage(options.place("eval_steps") + " contradicts --eval_strategy " +
                     options.text("eval_strategy"),

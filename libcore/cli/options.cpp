@@ -94,34 +94,6 @@ std::optional<bool> parse_bool(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<int64_t> parse_bytes(std::string_view text) {
-  struct Unit {
-    std::string_view name;
-    int64_t factor;
-  };
-  static constexpr Unit kUnits[] = {{"TiB", int64_t{1} << 40},
-                                    {"GiB", int64_t{1} << 30},
-                                    {"MiB", int64_t{1} << 20},
-                                    {"KiB", int64_t{1} << 10},
-                                    {"TB", 1000000000000},
-                                    {"GB", 1000000000},
-                                    {"MB", 1000000},
-                                    {"KB", 1000},
-                                    {"B", 1}};
-  int64_t factor = 1;
-  for (const Unit& unit : kUnits) {
-    if (!text.ends_with(unit.name)) continue;
-    factor = unit.factor;
-    text.remove_suffix(unit.name.size());
-    break;
-  }
-  if (text.find_first_of("eE") != std::string_view::npos) return std::nullopt;
-  const std::optional<double> count = parse_number<double>(text);
-  if (!count || !(*count > 0) || *count * static_cast<double>(factor) >= 0x1p62)
-    return std::nullopt;
-  return static_cast<int64_t>(*count * static_cast<double>(factor));
-}
-
 std::string check_choice(const Option& option, std::string_view text, const std::string& where) {
   const std::vector<std::string> choices = split(option.domain, '|');
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return std::string(text);
@@ -159,8 +131,6 @@ std::string value_word(const Option& option) {
       return option.domain != nullptr ? option.domain : "PATH";
     case OptionType::kList:
       return option.domain != nullptr ? option.domain : "A,B,...";
-    case OptionType::kBytes:
-      return option.domain != nullptr ? option.domain : "SIZE";
     case OptionType::kFlagOrPath:
       return option.domain != nullptr ? option.domain : "true|PATH";
   }
@@ -202,10 +172,6 @@ std::string check_value(const Option& option, std::string_view text, const std::
     }
     case OptionType::kChoice:
       return check_choice(option, text, where);
-    case OptionType::kBytes:
-      if (!parse_bytes(text))
-        refuse(where, text, "a size", "give it like 5GB, 512MiB or a number of bytes");
-      return std::string(text);
     case OptionType::kFlagOrPath:
       if (const std::optional<bool> value = parse_bool(text)) return *value ? "true" : "false";
       [[fallthrough]];
@@ -239,9 +205,6 @@ std::string check_json_value(const Option& option, const support::Json& value,
     case OptionType::kDouble:
       if (!value.is_number()) wrong_type("number");
       return check_value(option, plain(value.as_double()), where);
-    case OptionType::kBytes:
-      if (value.is_int()) return check_value(option, std::to_string(value.as_int()), where);
-      break;
     case OptionType::kFlagOrPath:
       if (value.is_bool()) return value.as_bool() ? "true" : "false";
       break;
@@ -314,7 +277,6 @@ bool Options::flag(std::string_view name) const { return entry(name).text == "tr
 int64_t Options::integer(std::string_view name) const {
   const Entry& found = entry(name);
   assert(found.source != Source::kUnset);
-  if (found.option->type == OptionType::kBytes) return parse_bytes(found.text).value();
   return parse_number<int64_t>(found.text).value();
 }
 

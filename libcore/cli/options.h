@@ -27,7 +27,6 @@ enum class OptionType : uint8_t {
   kChoice,  // one of the words of the domain
   kPath,
   kList,        // comma separated words; in JSON an array of strings
-  kBytes,       // "5GB" (powers of 1000), "512MiB" (powers of 1024), or plain bytes
   kFlagOrPath,  // bare, true, false or a path
 };
 
@@ -86,8 +85,8 @@ class LF_API Options {
   // REQUIRES the name stands in the table with a type that fits; has(name), except flag() (unset:
   // false), text() and list() (unset: empty).
   bool flag(std::string_view name) const;
-  int64_t integer(std::string_view name) const;  // kInt, kBytes
-  double number(std::string_view name) const;    // kDouble, kInt
+  int64_t integer(std::string_view name) const;
+  double number(std::string_view name) const;  // kDouble, kInt
   const std::string& text(std::string_view name) const;
   std::vector<std::string> list(std::string_view name) const;
 

@@ -15,7 +15,6 @@ constexpr Option kTable[] = {
     {"mode", OptionType::kChoice, "lora", "lora|full", "G", "mode"},
     {"packing", OptionType::kFlag, "false", nullptr, "G", "pack"},
     {"target", OptionType::kList, "all", nullptr, "G", "targets"},
-    {"size", OptionType::kBytes, "5GB", nullptr, "G", "size"},
     {"resume", OptionType::kFlagOrPath, nullptr, nullptr, "G", "resume"},
     {"path", OptionType::kPath, nullptr, nullptr, "G", "path"},
 };
@@ -69,27 +68,12 @@ TEST_CASE("values are checked against type and domain, and the message says what
   CHECK(refusal("path", "") == "here: the value is empty");
 }
 
-TEST_CASE("sizes: powers of 1000 without the i, of 1024 with it") {
-  const auto bytes = [](const char* text) {
-    Options options(kTable);
-    options.set("size", check_value(row("size"), text, "here"), Source::kFlag);
-    return options.integer("size");
-  };
-  CHECK(bytes("5GB") == 5000000000);
-  CHECK(bytes("2GiB") == int64_t{2} << 30);
-  CHECK(bytes("1.5MB") == 1500000);
-  CHECK(bytes("1000") == 1000);
-  for (const char* wrong : {"GB", "-1GB", "0", "5XB", "1e3", "9999999TiB", "inf"})
-    CHECK_MESSAGE(refusal("size", wrong).find("is not a size") != std::string::npos, wrong);
-}
-
 TEST_CASE("JSON values must have the row's type") {
   CHECK(check_json_value(row("lr"), Json(0.5), "") == "0.5");
   CHECK(check_json_value(row("lora_rank"), Json(4.0), "") == "4");
   CHECK(check_json_value(row("target"), Json(Json::Array{Json("a"), Json("b")}), "") == "a,b");
   CHECK(check_json_value(row("resume"), Json(true), "") == "true");
   CHECK(check_json_value(row("resume"), Json("dir"), "") == "dir");
-  CHECK(check_json_value(row("size"), Json(7), "") == "7");
   CHECK(json_refusal("lr", Json("2e-4")) == "run.json: lr: the value is string, not number");
   CHECK(json_refusal("lora_rank", Json(1.5)) ==
         "run.json: lora_rank: the value is number, not integer");
@@ -132,7 +116,7 @@ TEST_CASE("the resolved configuration is typed and holds what is set") {
   options.set("resume", "true", Source::kFlag);
   CHECK(
       options.resolved().dump() ==
-      R"({"learning_rate":0.0002,"lora_rank":8,"mode":"lora","packing":false,"target":["all"],"size":"5GB","resume":true})");
+      R"({"learning_rate":0.0002,"lora_rank":8,"mode":"lora","packing":false,"target":["all"],"resume":true})");
   CHECK(options.sources().at("learning_rate") == Json("flag"));
   CHECK(options.sources().at("lora_rank") == Json("default"));
   CHECK_FALSE(options.sources().contains("path"));

@@ -65,7 +65,10 @@ TEST_CASE("values of the wrong type or out of range") {
          2,
          "is not a power of two"});
   check({"convert", {"--quantize", "int8"}, 2, "'int8' is not one of fp8, bf16, fp32"});
-  check({"convert", {"--max-shard-size", "big"}, 2, "--max-shard-size: 'big' is not a size"});
+  check({"convert",
+         {"--export", "hf", "--input-path", "a", "--output-path", "b", "--max-shard-size", "big"},
+         2,
+         "--max-shard-size \"big\" is no size"});
   check({"convert", {"--threads", "0"}, 2, "--threads: '0' is out of range"});
 }
 
@@ -94,7 +97,8 @@ TEST_CASE("options that contradict each other") {
   train({"--save_strategy", "epoch", "--save_steps", "3"}, "--save_steps contradicts");
   train({"--overwrite_output_dir", "--resume_from_checkpoint"},
         "--overwrite_output_dir contradicts");
-  train({"--global_batch_size", "6", "--per_device_train_batch_size", "4"}, "is not a multiple");
+  train({"--global_batch_size", "3", "--per_device_train_batch_size", "4"},
+        "--global_batch_size is smaller");
   train({"--global_batch_size", "8", "--gradient_accumulation_steps", "4"},
         "contradicts --gradient_accumulation_steps");
   train({"--max_steps", "0"}, "0 steps train nothing");
@@ -105,7 +109,7 @@ TEST_CASE("options that contradict each other") {
   check({"convert",
          {"--input-path", "a", "--output-path", "b", "--quantize", "bf16", "--quantize_head"},
          2,
-         "--quantize_head contradicts"});
+         "--quantize_head needs --quantize fp8"});
   check({"convert",
          {"--export", "hf", "--input-path", "a", "--output-path", "b", "--quantize", "fp8"},
          2,
@@ -117,11 +121,11 @@ TEST_CASE("options that contradict each other") {
   check({"convert",
          {"--export", "hf", "--input-path", "a", "--output-path", "b", "--adapter", "c"},
          2,
-         "--adapter without --merge"});
+         "--adapter needs --merge"});
   check({"convert",
-         {"--export", "peft", "--input-path", "a", "--output-path", "b", "--dtype", "fp32"},
+         {"--export", "peft", "--input-path", "a", "--output-path", "b", "--max-shard-size", "1GB"},
          2,
-         "--dtype counts for --export hf only"});
+         "--max-shard-size counts for --export hf only"});
 }
 
 TEST_CASE("configuration files: absent, broken, unknown key, wrong type") {
