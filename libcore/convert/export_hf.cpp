@@ -33,6 +33,38 @@ constexpr uint64_t kSpareBytes = 64 << 20;  // headers, tokenizer files
 // A code of E4M3-LA is the OCP code of the same bits times 2^-5.
 constexpr float kOcpScale = 0x1p-5f;
 
+// Loaders of this layout want blocks that divide a weight's rows and columns; one block size serves
+// the whole checkpoint. Our 128 x 128 blocks are cut into smaller ones of the same scale where they
+// have to be: nothing is rounded again.
+constexpr int64_t kSmallestBlock = 16;
+
+int64_t whole_block(const ir::TensorEntry& entry) {
+  int64_t block = kernels::kWeightBlock;
+  while (block > 1 && (entry.rows() % block != 0 || entry.cols() % block != 0)) block /= 2;
+  return block;
+}
+
+std::string kept_reason(bool wanted, quant::TensorRole role, const quant::Decision& decision) {
+  if (wanted)
+    return "has rows or columns that are no multiple of 16, which loaders of FP8 blocks ask for";
+  if (role == quant::TensorRole::kHead) return "loaders of FP8 checkpoints take the head in bf16";
+  return decision.reason;
+}
+
+// One scale per block of `block`, from one per block of 128.
+std::vector<float> cut_scales(const std::vector<float>& scales, const ir::TensorEntry& entry,
+                              int64_t block) {
+  const int64_t per_block = kernels::kWeightBlock / block,
+                from_cols = ir::ceil_div(entry.cols(), kernels::kWeightBlock);
+  const int64_t rows = entry.rows() / block, cols = entry.cols() / block;
+  std::vector<float> out;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < cols; ++c)
+      out.push_back(scales[static_cast<size_t>(r / per_block * from_cols + c / per_block)]);
+  }
+  return out;
+}
+
 struct PlannedExport {
   std::string name;                        // in the checkpoint
   const ir::TensorEntry* entry = nullptr;  // stored
@@ -100,13 +132,14 @@ class HfExport {
           facts.role == quant::TensorRole::kLinear || facts.role == quant::TensorRole::kHead;
       if (report_.dtype == "fp32") {
         planned.dtype = DType::kF32;
-      } else if (report_.dtype == "fp8" && decision.storage == quant::Storage::kFp8 &&
-                 each.name.ends_with(kWeightSuffix)) {
-        planned.dtype = DType::kE4M3LA;
       } else {
-        planned.dtype = DType::kBF16;
-        if (report_.dtype == "fp8" && weight)
-          report_.kept.push_back({each.name, "BF16", decision.reason});
+        const bool wanted = report_.dtype == "fp8" && decision.storage == quant::Storage::kFp8 &&
+                            each.name.ends_with(kWeightSuffix);
+        const int64_t block = wanted ? whole_block(*planned.entry) : 0;
+        planned.dtype = block >= kSmallestBlock ? DType::kE4M3LA : DType::kBF16;
+        if (planned.dtype == DType::kE4M3LA) block_ = std::min(block_, block);
+        if (report_.dtype == "fp8" && weight && planned.dtype == DType::kBF16)
+          report_.kept.push_back({each.name, "BF16", kept_reason(wanted, facts.role, decision)});
       }
       exports_.push_back(std::move(planned));
     }
@@ -163,11 +196,9 @@ class HfExport {
       const bool fp8 = each.dtype == DType::kE4M3LA;
       out.push_back({each.name, fp8 ? DType::kF8E4M3 : each.dtype, each.entry->shape});
       if (!fp8) continue;
-      const int64_t block = kernels::kWeightBlock;
-      out.push_back(
-          {scale_name(each.name),
-           DType::kF32,
-           {ir::ceil_div(each.entry->rows(), block), ir::ceil_div(each.entry->cols(), block)}});
+      out.push_back({scale_name(each.name),
+                     DType::kF32,
+                     {each.entry->rows() / block_, each.entry->cols() / block_}});
     }
     return out;
   }
@@ -180,8 +211,8 @@ class HfExport {
     config.erase("quantization_config");
     if (report_.dtype == "fp8") {
       Json quantization = Json::object(), block = Json::array(), kept = Json::array();
-      block.push_back(int64_t{kernels::kWeightBlock});
-      block.push_back(int64_t{kernels::kWeightBlock});
+      block.push_back(block_);
+      block.push_back(block_);
       // Tied or not, transformers leaves the head alone; naming it serves other readers.
       bool has_head = false;
       for (const KeptTensor& each : report_.kept) {
@@ -233,10 +264,11 @@ class HfExport {
         });
     if (each.dtype != DType::kE4M3LA) return;
     if (as_is) converted.scales = reader_.read_f32(each.entry->scale);
-    for (float& scale : converted.scales) scale *= kOcpScale;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(converted.scales.data());
-    writer->write(scale_name(each.name), {bytes, converted.scales.size() * sizeof(float)});
-    done_ += converted.scales.size() * sizeof(float);
+    std::vector<float> scales = cut_scales(converted.scales, *each.entry, block_);
+    for (float& scale : scales) scale *= kOcpScale;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(scales.data());
+    writer->write(scale_name(each.name), {bytes, scales.size() * sizeof(float)});
+    done_ += scales.size() * sizeof(float);
   }
 
   const ExportOptions& options_;
@@ -249,6 +281,7 @@ class HfExport {
   std::vector<PlannedExport> exports_;
   std::vector<data::TokenizerFile> files_;
   ExportReport report_;
+  int64_t block_ = kernels::kWeightBlock;  // of the FP8 weights in the checkpoint
   uint64_t done_ = 0;
 };
 

@@ -84,11 +84,20 @@ TEST_CASE("the other element types") {
 }
 
 TEST_CASE("fp8: the codes of LoongIR with their multiplier over 32") {
-  for (const char* quantize : {"fp8", "bf16"}) {  // as they are, and made on the way
-    CAPTURE(quantize);
+  struct Case {
+    const char *family, *quantize;
+    int64_t block, fp8;
+    size_t kept;
+  };
+  // llama3's smallest common block is 32 (160 columns). llama2's 172 rows or columns have none.
+  const Case cases[] = {
+      {"llama3", "fp8", 32, 15, 7}, {"llama3", "bf16", 32, 15, 7}, {"llama2", "fp8", 64, 8, 7}};
+  for (const Case& each : cases) {
+    CAPTURE(each.family);
+    CAPTURE(each.quantize);
     const test::TempDir dir;
-    import_model(test::import_options(checkpoint("llama3"), dir / "fp8", "fp8"));
-    import_model(test::import_options(checkpoint("llama3"), dir / "ir", quantize));
+    import_model(test::import_options(checkpoint(each.family), dir / "fp8", "fp8"));
+    import_model(test::import_options(checkpoint(each.family), dir / "ir", each.quantize));
     const convert::ExportReport report =
         export_model(test::export_options(dir / "ir", dir / "hf", "fp8"));
     const ir::Reader reader(dir / "fp8");
@@ -97,41 +106,83 @@ TEST_CASE("fp8: the codes of LoongIR with their multiplier over 32") {
     for (const formats::StoredTensor& tensor : source->tensors()) {
       CAPTURE(tensor.name);
       if (tensor.name.ends_with("_scale_inv")) continue;
-      const ir::TensorEntry& entry = reader.model().stored_tensor(tensor.name);
-      if (entry.dtype != DType::kE4M3LA) {
+      if (tensor.dtype != DType::kF8E4M3) {
         CHECK(tensor.dtype == DType::kBF16);
-        CHECK(source->read_f32(tensor) == reader.read_f32(tensor.name));
         continue;
       }
       ++fp8;
-      CHECK(tensor.dtype == DType::kF8E4M3);
       const std::vector<uint8_t> codes = test::stored_bytes(*source, tensor.name);
-      const std::vector<float> scales = source->read_f32(source->at(tensor.name + "_scale_inv"));
+      const formats::StoredTensor& grid = source->at(tensor.name + "_scale_inv");
+      const std::vector<float> scales = source->read_f32(grid);
       const std::vector<double> want = test::decode_fp8(reader, tensor.name);
-      const int64_t cols = tensor.cols(), blocks = (cols + 127) / 128;
-      REQUIRE(source->at(tensor.name + "_scale_inv").shape ==
-              std::vector<int64_t>{(tensor.rows() + 127) / 128, blocks});
+      const int64_t cols = tensor.cols(), blocks = cols / each.block;
+      REQUIRE(tensor.rows() % each.block == 0);
+      REQUIRE(cols % each.block == 0);
+      REQUIRE(grid.shape == std::vector<int64_t>{tensor.rows() / each.block, blocks});
       for (size_t i = 0; i < codes.size(); ++i) {
         const int64_t r = static_cast<int64_t>(i) / cols, c = static_cast<int64_t>(i) % cols;
         // OCP E4M3: bias 7, the same fields.
-        const double value = test::e4m3la(codes[i]) * 32.0 *
-                             double{scales[static_cast<size_t>(r / 128 * blocks + c / 128)]};
-        REQUIRE(value == want[i]);
+        const double scale = scales[static_cast<size_t>(r / each.block * blocks + c / each.block)];
+        REQUIRE(test::e4m3la(codes[i]) * 32.0 * scale == want[i]);
       }
     }
-    CHECK(fp8 == 15);
+    CHECK(fp8 == each.fp8);
     const Json config = test::load_config(dir / "hf");
     const Json& quantization = config.at("quantization_config");
     CHECK(quantization.get_string("quant_method", "") == "fp8");
     CHECK(quantization.get_string("fmt", "") == "e4m3");
     CHECK(quantization.get_string("activation_scheme", "") == "dynamic");
-    CHECK(quantization.at("weight_block_size").dump() == "[128,128]");
+    const std::string block = std::to_string(each.block);
+    CHECK(quantization.at("weight_block_size").dump() == "[" + block + "," + block + "]");
     const std::string kept = quantization.at("modules_to_not_convert").dump();
     CHECK(kept.find("\"lm_head\"") != std::string::npos);
-    CHECK(kept.find("\"model.layers.2.self_attn.k_proj\"") != std::string::npos);
     CHECK(kept.find("q_proj") == std::string::npos);
-    CHECK(report.kept.size() == 7);
+    CHECK(report.kept.size() == each.kept);
   }
+}
+
+TEST_CASE("fp8: a model of whole 128 blocks has those") {
+  const test::TempDir dir;
+  Json config = test::load_config(checkpoint("llama2"));
+  config.set("hidden_size", 128);
+  config.set("intermediate_size", 256);
+  config.set("num_hidden_layers", 1);
+  config.set("vocab_size", 4);
+  std::vector<test::MadeTensor> tensors;
+  const auto add = [&tensors](const std::string& name, std::vector<int64_t> shape) {
+    int64_t elements = 1;
+    for (int64_t extent : shape) elements *= extent;
+    std::vector<uint8_t> bytes;
+    for (int64_t i = 0; i < elements; ++i) {
+      bytes.push_back(static_cast<uint8_t>(i * 37));
+      bytes.push_back(static_cast<uint8_t>(0x3C + i % 4));
+    }
+    tensors.push_back({name, DType::kBF16, std::move(shape), std::move(bytes)});
+  };
+  add("model.embed_tokens.weight", {4, 128});
+  add("lm_head.weight", {4, 128});
+  add("model.norm.weight", {128});
+  for (const char* name : {"input_layernorm", "post_attention_layernorm"})
+    add(std::string("model.layers.0.") + name + ".weight", {128});
+  for (const char* name : {"q", "k", "v", "o"})
+    add(std::string("model.layers.0.self_attn.") + name + "_proj.weight", {128, 128});
+  for (const char* name : {"gate", "up"})
+    add(std::string("model.layers.0.mlp.") + name + "_proj.weight", {256, 128});
+  add("model.layers.0.mlp.down_proj.weight", {128, 256});
+  test::write_checkpoint(dir / "in", tensors, config);
+  import_model(test::import_options(dir / "in", dir / "ir", "fp8"));
+  export_model(test::export_options(dir / "ir", dir / "hf", "fp8"));
+  CHECK(test::load_config(dir / "hf").at("quantization_config").at("weight_block_size").dump() ==
+        "[128,128]");
+  const auto source = formats::open_tensor_source(dir / "hf");
+  CHECK(source->at("model.layers.0.mlp.up_proj.weight_scale_inv").shape ==
+        std::vector<int64_t>{2, 1});
+  const ir::Reader reader(dir / "ir");
+  const std::vector<float> ours = reader.read_f32("model.layers.0.mlp.down_proj.weight.scale");
+  const std::vector<float> theirs =
+      source->read_f32(source->at("model.layers.0.mlp.down_proj.weight_scale_inv"));
+  REQUIRE(ours.size() == theirs.size());
+  for (size_t i = 0; i < ours.size(); ++i) CHECK(theirs[i] * 32.0f == ours[i]);
 }
 
 TEST_CASE("fp8 to bf16 is exact") {
