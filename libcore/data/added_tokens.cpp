@@ -58,16 +58,14 @@ bool AddedTokens::add(const AddedToken& token) {
 
 void AddedTokens::build(const Normalizer* normalizer) {
   tries_ = {};
+  decoded_.clear();
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const AddedToken& token = tokens_[i];
-    if (!token.normalized) {
-      tries_[0].add(token.content, static_cast<int32_t>(i));
-      continue;
-    }
     Segment segment;
     segment.reset(token.content, 0, false);
-    if (normalizer != nullptr) normalizer->apply(segment);
-    tries_[1].add(segment.text(), static_cast<int32_t>(i));
+    if (token.normalized && normalizer != nullptr) normalizer->apply(segment);
+    tries_[token.normalized].add(segment.text(), static_cast<int32_t>(i));
+    decoded_.emplace_back(segment.text());
   }
 }
 

@@ -23,6 +23,9 @@ class AddedTokens {
 
   const AddedToken* find(std::string_view content) const;
   const AddedToken* find(int32_t id) const;
+  // How the token reads when it is decoded: as sought, so normalised where it is sought in
+  // normalised text. REQUIRES: build() was called and the token is there.
+  std::string_view decoded(int32_t id) const { return decoded_[by_id_.at(id)]; }
   const std::vector<AddedToken>& tokens() const { return tokens_; }
   int32_t end_id() const { return end_id_; }
 
@@ -50,6 +53,7 @@ class AddedTokens {
   };
 
   std::vector<AddedToken> tokens_;
+  std::vector<std::string> decoded_;
   std::unordered_map<int32_t, size_t> by_id_;
   std::unordered_map<std::string, size_t> by_content_;
   std::array<Trie, 2> tries_;  // raw, normalised

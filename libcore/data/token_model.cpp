@@ -6,6 +6,7 @@ namespace loongforge::data {
 
 std::unique_ptr<TokenModel> make_model(const support::Json& json, bool byte_level,
                                        const std::string& where) {
+  json.as_object("model");
   // Old files leave the type out; only BPE has merges.
   std::string type = json.get_string("type", json.contains("merges") ? "BPE" : "without a type");
   if (type != "BPE")

@@ -213,8 +213,11 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (int32_t id : ids) {
-    std::string_view token = impl_->token(id);
-    if (!token.empty() && !(skip_special && is_special(id))) tokens.emplace_back(token);
+    const AddedToken* added = impl_->parts.added.find(id);
+    if (added != nullptr && added->special && skip_special) continue;
+    std::string_view token =
+        added != nullptr ? impl_->parts.added.decoded(id) : impl_->parts.model->id_to_token(id);
+    if (!token.empty()) tokens.emplace_back(token);
   }
   impl_->parts.decoder->apply(tokens);
   std::string text;

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kJitStackStart = size_t{32} << 10;
 constexpr size_t kJitStackMax = size_t{4} << 20;
 constexpr uint32_t kMatchLimit = 10'000'000;
-constexpr uint32_t kHeapLimitKib = 64u << 10;
+constexpr uint32_t kHeapLimitKib = 256u << 10;
 
 // White_Space and \w of Unicode UTS 18 as class members. PCRE2's own \s has U+180E in addition, its
 // \w lacks marks.
@@ -209,10 +209,15 @@ bool Regex::find(Matcher& matcher, std::string_view subject, size_t start, size_
                  size_t* end) const {
   auto* state = matcher.state_.get();
   auto text = reinterpret_cast<PCRE2_SPTR>(subject.data() != nullptr ? subject.data() : "");
+  auto interpret = [&](uint32_t options) {
+    return pcre2_match(code_->code, text, subject.size(), start, PCRE2_NO_UTF_CHECK | options,
+                       state->data, state->context);
+  };
   int result = code_->jit ? pcre2_jit_match(code_->code, text, subject.size(), start,
                                             PCRE2_NO_UTF_CHECK, state->data, state->context)
-                          : pcre2_match(code_->code, text, subject.size(), start,
-                                        PCRE2_NO_UTF_CHECK, state->data, state->context);
+                          : interpret(0);
+  // Machine code has its stack, the interpreter the heap, which reaches further.
+  if (result == PCRE2_ERROR_JIT_STACKLIMIT) result = interpret(PCRE2_NO_JIT);
   if (result == PCRE2_ERROR_NOMATCH) return false;
   if (result < 0)
     throw_bad_data(where_, "regular expression '" + pattern_ +
