@@ -70,9 +70,10 @@ struct IsaAvx2 {
 struct Layout {
   static constexpr int64_t kPanel = 16;
   static int64_t padded(int64_t k) { return avx2::padded(k); }
-  static int64_t offset(Elem, int64_t k_padded, int64_t row, int64_t col) {
-    return element_offset(k_padded, row, col);
+  static int64_t row_offset(Elem, int64_t k_padded, int64_t row) {
+    return row / 16 * 16 * k_padded + row % 16;
   }
+  static int64_t col_offset(Elem, int64_t col) { return (col ^ 1) * 16; }
 };
 
 size_t scratch_bytes() noexcept { return GemmPiece<IsaAvx2, TileF32>::scratch_bytes(); }

@@ -189,10 +189,5 @@ void panel_of_fp8(const Mat& b, int64_t j0, int cols, int64_t k0, int64_t k, flo
   }
 }
 
-// ---- Storage.
-LF_INLINE int64_t element_offset(int64_t k_padded, int64_t row, int64_t col) {
-  return row / 16 * 16 * k_padded + (col ^ 1) * 16 + row % 16;
-}
-
 }  // namespace
 }  // namespace loongforge::kernels::avx2

@@ -75,8 +75,11 @@ struct IsaAvx512 {
 struct Layout {
   static constexpr int64_t kPanel = 64;
   static int64_t padded(int64_t k) { return avx512::padded(k); }
-  static int64_t offset(Elem elem, int64_t k_padded, int64_t row, int64_t col) {
-    return element_offset(elem, k_padded, row, col);
+  static int64_t row_offset(Elem elem, int64_t k_padded, int64_t row) {
+    return kernels::avx512::row_offset(elem, k_padded, row);
+  }
+  static int64_t col_offset(Elem elem, int64_t col) {
+    return kernels::avx512::col_offset(elem, col);
   }
 };
 

@@ -238,13 +238,18 @@ void panel_of_fp8(const Mat& b, int64_t j0, int cols, int64_t k0, int64_t k,
 }
 
 // ---- Storage.
-LF_INLINE int64_t element_offset(Elem elem, int64_t k_padded, int64_t row, int64_t col) {
+// Element (row, col) stands at the sum of both.
+LF_INLINE int64_t row_offset(Elem elem, int64_t k_padded, int64_t row) {
   const int64_t n = row % 64;
-  const int64_t base = row / 64 * 64 * k_padded;
-  if (elem == Elem::kF32) return base + (col ^ 1) * 64 + n;
-  if (elem == Elem::kBf16) return base + col / 2 * 128 + n * 2 + col % 2;
-  return base + col / 4 * 256 + n / 16 * 64 + n % 16 / 4 * 16 + col / 2 % 2 * 8 + n % 4 * 2 +
-         col % 2;
+  const int64_t panel = row / 64 * 64 * k_padded;
+  if (elem == Elem::kF32) return panel + n;
+  if (elem == Elem::kBf16) return panel + n * 2;
+  return panel + n / 16 * 64 + n % 16 / 4 * 16 + n % 4 * 2;
+}
+LF_INLINE int64_t col_offset(Elem elem, int64_t col) {
+  if (elem == Elem::kF32) return (col ^ 1) * 64;
+  if (elem == Elem::kBf16) return col / 2 * 128 + col % 2;
+  return col / 4 * 256 + col / 2 % 2 * 8 + col % 2;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
-// Packing and look-up of weight rows, once for every ISA that pads its packed weights.
-// Layout provides kPanel (rows of a panel), padded(k) and offset(elem, k_padded, row, col), in
-// elements.
+// Packing and look-up of weight rows, once for every ISA.
+//
+// Layout provides kPanel (rows of a panel), padded(k), row_offset(elem, k_padded, row) and
+// col_offset(elem, col), in elements, where element (row, col) stands at the sum of both and
+// col_offset(col + 64) == col_offset(col) + a constant.
 #pragma once
 
 #include "kernels/gemm.h"
@@ -9,6 +11,20 @@
 
 namespace loongforge::kernels {
 namespace {
+
+inline constexpr int64_t kOffsetBlock = 64;
+
+// Offsets of a block of columns, which then repeat.
+template <class Layout>
+struct ColumnOffsets {
+  int32_t of[kOffsetBlock];
+  int64_t block;
+  explicit ColumnOffsets(Elem elem)
+      : block(Layout::col_offset(elem, kOffsetBlock) - Layout::col_offset(elem, 0)) {
+    for (int64_t i = 0; i < kOffsetBlock; ++i)
+      of[i] = static_cast<int32_t>(Layout::col_offset(elem, i));
+  }
+};
 
 template <class Layout>
 size_t packed_bytes(Elem elem, int64_t n, int64_t k) noexcept {
@@ -21,15 +37,25 @@ size_t packed_bytes(Elem elem, int64_t n, int64_t k) noexcept {
 template <class Layout, class T>
 void pack_rows_of(const PackedWeight& w, const T* src, int64_t ld, int64_t row0, int64_t row1) {
   T* data = reinterpret_cast<T*>(w.data);
+  const ColumnOffsets<Layout> offsets(w.elem);
   const int64_t k_padded = Layout::padded(w.k);
   const int64_t end = (row1 + Layout::kPanel - 1) / Layout::kPanel * Layout::kPanel;
-  // Column by column of a panel: the writes are then nearly in order.
+  // Block by block, so that the scattered writes stay in L1.
   for (int64_t panel = row0; panel < end; panel += Layout::kPanel) {
-    for (int64_t kk = 0; kk < k_padded; ++kk) {
+    for (int64_t k0 = 0; k0 < k_padded; k0 += kOffsetBlock) {
+      const int64_t stored = k_padded - k0 < kOffsetBlock ? k_padded - k0 : kOffsetBlock;
       for (int64_t row = panel; row < panel + Layout::kPanel; ++row) {
-        T x = row < row1 && kk < w.k ? src[(row - row0) * ld + kk] : T{0};
-        if constexpr (sizeof(T) == 2) x = operand_bits(Bf16{x});
-        data[Layout::offset(w.elem, k_padded, row, kk)] = x;
+        T* to =
+            data + Layout::row_offset(w.elem, k_padded, row) + k0 / kOffsetBlock * offsets.block;
+        const int64_t rest = row < row1 ? w.k - k0 : 0;
+        const int64_t valid = rest < stored ? rest : stored;
+        const T* from = valid > 0 ? src + (row - row0) * ld + k0 : nullptr;
+        for (int64_t i = 0; i < valid; ++i) {
+          T x = from[i];
+          if constexpr (sizeof(T) == 2) x = operand_bits(Bf16{x});
+          to[offsets.of[i]] = x;
+        }
+        for (int64_t i = valid > 0 ? valid : 0; i < stored; ++i) to[offsets.of[i]] = T{0};
       }
     }
   }
@@ -48,28 +74,45 @@ void pack_rows(const PackedWeight& w, const void* src, int64_t ld, int64_t row0,
   }
 }
 
+// `count` values of a row from column k0, a multiple of 64; offset: of (row, k0).
 template <class Layout>
-float packed_value(const PackedWeight& w, int64_t row, int64_t col) {
-  const int64_t i = Layout::offset(w.elem, Layout::padded(w.k), row, col);
-  if (w.elem == Elem::kF32) return reinterpret_cast<const float*>(w.data)[i];
-  if (w.elem == Elem::kBf16) return bf16_value(reinterpret_cast<const Bf16*>(w.data)[i].bits);
-  const uint8_t code = w.data[i];
-  const int64_t blocks = (w.k + kWeightBlock - 1) / kWeightBlock;
-  const int exp = w.scale_exps[row / kWeightBlock * blocks + col / kWeightBlock];
-  const uint16_t image = scale_image(fp8_images(w.elem)[code & 0x7F], exp, false);
-  return bf16_value(static_cast<uint16_t>(image | (code & 0x80) << 8));
+void load_values(const PackedWeight& w, const ColumnOffsets<Layout>& offsets, int64_t offset,
+                 int64_t count, int exp, float* out) {
+  if (w.elem == Elem::kF32) {
+    const float* data = reinterpret_cast<const float*>(w.data) + offset;
+    for (int64_t i = 0; i < count; ++i) out[i] = data[offsets.of[i]];
+  } else if (w.elem == Elem::kBf16) {
+    const Bf16* data = reinterpret_cast<const Bf16*>(w.data) + offset;
+    for (int64_t i = 0; i < count; ++i) out[i] = bf16_value(data[offsets.of[i]].bits);
+  } else {
+    const uint16_t* images = fp8_images(w.elem);
+    const float scale = bf16_value(static_cast<uint16_t>((exp + 127) << 7));
+    for (int64_t i = 0; i < count; ++i) {
+      const uint8_t code = w.data[offset + offsets.of[i]];
+      out[i] = bf16_value(static_cast<uint16_t>(images[code & 0x7F] | (code & 0x80) << 8)) * scale;
+    }
+  }
 }
 
 template <class Layout>
 void gather_rows(const PackedWeight& w, const int32_t* rows, int64_t count, MatOut out) noexcept {
-  for (int64_t i = 0; i < count; ++i) {
-    for (int64_t kk = 0; kk < w.k; ++kk) {
-      const float x = packed_value<Layout>(w, rows[i], kk);
-      if (out.elem == Elem::kF32) {
-        static_cast<float*>(out.data)[i * out.ld + kk] = x;
-      } else {
-        static_cast<Bf16*>(out.data)[i * out.ld + kk].bits = operand_bits(x);
-      }
+  const ColumnOffsets<Layout> offsets(w.elem);
+  const int64_t k_padded = Layout::padded(w.k);
+  const int64_t blocks = (w.k + kWeightBlock - 1) / kWeightBlock;
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t row = rows[r];
+    const int64_t first = Layout::row_offset(w.elem, k_padded, row);
+    const bool fp8 = elem_bytes(w.elem) == 1;
+    for (int64_t k0 = 0; k0 < w.k; k0 += kOffsetBlock) {
+      const int64_t n = w.k - k0 < kOffsetBlock ? w.k - k0 : kOffsetBlock;
+      const int exp = fp8 ? w.scale_exps[row / kWeightBlock * blocks + k0 / kWeightBlock] : 0;
+      float values[kOffsetBlock];
+      const bool direct = out.elem == Elem::kF32;
+      float* to = direct ? static_cast<float*>(out.data) + r * out.ld + k0 : values;
+      load_values<Layout>(w, offsets, first + k0 / kOffsetBlock * offsets.block, n, exp, to);
+      if (direct) continue;
+      Bf16* rounded = static_cast<Bf16*>(out.data) + r * out.ld + k0;
+      for (int64_t i = 0; i < n; ++i) rounded[i].bits = operand_bits(values[i]);
     }
   }
 }

@@ -94,9 +94,8 @@ struct IsaScalar {
 struct Layout {
   static constexpr int64_t kPanel = 1;
   static int64_t padded(int64_t k) { return k; }
-  static int64_t offset(Elem, int64_t k_padded, int64_t row, int64_t col) {
-    return row * k_padded + col;
-  }
+  static int64_t row_offset(Elem, int64_t k_padded, int64_t row) { return row * k_padded; }
+  static int64_t col_offset(Elem, int64_t col) { return col; }
 };
 
 size_t scratch_bytes() noexcept { return GemmPiece<IsaScalar, TileF32>::scratch_bytes(); }
