@@ -39,11 +39,11 @@ struct PromptStyle {
 
 struct DatasetOptions {
   // A file, or a name that find_dataset() knows.
-  std::string path_or_name;
+  std::string path_or_name{};
   int64_t cutoff_len = 1024;
   int64_t max_samples = 0;  // 0: all; else the rest of the file is not looked at
   bool train_on_prompt = false;
-  PromptStyle style;
+  PromptStyle style{};
 };
 
 struct DatasetCounts {

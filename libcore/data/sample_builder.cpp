@@ -56,13 +56,14 @@ Sample SampleBuilder::from_chat(const ChatText& chat) const {
   for (const AssistantTurn& turn : chat.turns) {
     mark(offsets, turn.begin, turn.end, sample.trained);
     if (chat.marked_by_template) continue;
-    // The first token of the closing text that ends a turn, and what stands before it.
+    // The first token of the closing text that ends a turn, and what stands before it. It may have
+    // taken in the white space that the words end with (lstrip).
     size_t t = static_cast<size_t>(
         std::partition_point(offsets.begin(), offsets.end(),
-                             [&](const auto& range) { return range.first < turn.end; }) -
+                             [&](const auto& range) { return range.second <= turn.end; }) -
         offsets.begin());
     const auto in_closing = [&] {
-      return t < offsets.size() && offsets[t].first < turn.closing_end;
+      return t < offsets.size() && offsets[t].second <= turn.closing_end;
     };
     while (in_closing() && !ends_turn(sample.ids[t])) ++t;
     if (in_closing()) {
