@@ -32,8 +32,8 @@ struct Bf16Rows {
 #define LF_FEW_STEP(i)                           \
   if constexpr (i < kRows) {                     \
     const __m256 x = _mm256_broadcast_ss(a + i); \
-    c##i##0 = _mm256_fmadd_ps(x, b.lo, c##i##0); \
-    c##i##1 = _mm256_fmadd_ps(x, b.hi, c##i##1); \
+    c##i##0 = mul_add(x, b.lo, c##i##0);         \
+    c##i##1 = mul_add(x, b.hi, c##i##1);         \
   }
 #define LF_FEW_STORE(i)                         \
   if constexpr (i < kRows) {                    \
