@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "support/sm4.h"
 #include "train/batching.h"
 #include "train/checkpoint.h"
 #include "train/engine.h"

@@ -1,0 +1,92 @@
+#include "graph/parameters.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "graph/parameter_loader.h"
+#include "graph/tiny_models.h"
+#include "kernels/gemm.h"
+#include "support/expect_error.h"
+
+using namespace loongforge;
+using namespace loongforge::test;
+
+namespace {
+
+std::vector<float> values(const graph::Weight& w) {
+  std::vector<float> out(static_cast<size_t>(w.packed.n * w.packed.k));
+  std::vector<int32_t> rows(static_cast<size_t>(w.packed.n));
+  for (size_t r = 0; r < rows.size(); ++r) rows[r] = static_cast<int32_t>(r);
+  kernels::gather_weight_rows(w.packed, rows.data(), w.packed.n, {out.data(), w.packed.k, kernels::Elem::kF32});
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a weight's packed values are the file's, exact or rounded to FP8") {
+  const TinyModel exact("llama3", "fp32"), coded("llama3", "fp8");
+  ThreadPool pool(2);
+  graph::ParameterOptions o;
+  o.format = graph::LinearFormat::kF32;
+  const auto f32 = graph::Parameters::load(exact.reader(), o, pool);
+  o.format = graph::LinearFormat::kE4M3;
+  const auto from_codes = graph::Parameters::load(coded.reader(), o, pool);
+  const auto quantised_here = graph::Parameters::load(exact.reader(), o, pool);
+  const formats::SafetensorsFile source(data_dir() / "models/llama3/checkpoint/model.safetensors");
+  for (const char* name : {"model.layers.0.self_attn.q_proj.weight", "model.layers.2.mlp.down_proj.weight", "lm_head.weight"}) {
+    const std::vector<float> want = source.read_f32(source.at(name));
+    CHECK(values(f32->weight(name)) == want);
+    const std::vector<float> codes = values(from_codes->weight(name));
+    CHECK(codes == values(quantised_here->weight(name)));
+    float amax = 0, worst = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      amax = std::max(amax, std::fabs(want[i]));
+      worst = std::max(worst, std::fabs(codes[i] - want[i]) - std::fabs(want[i]) / 16);
+    }
+    CHECK(worst <= amax * 0x1p-14f);  // half a unit of three mantissa bits, but for subnormal codes
+  }
+}
+
+TEST_CASE("declared parameters have the shapes and sizes of loaded ones, without their memory") {
+  const TinyModel model("llama3", "fp8");
+  ThreadPool pool(1);
+  for (bool full : {true, false}) {
+    graph::ParameterOptions o;
+    o.train_all = full;
+    o.lora = !full;
+    const auto declared = graph::Parameters::declare(model.reader(), o, pool);
+    const auto loaded = graph::Parameters::load(model.reader(), o, pool);
+    CHECK(declared->resident_bytes() == loaded->resident_bytes());
+    CHECK(declared->trainable_count() == loaded->trainable_count());
+    CHECK(declared->weight("lm_head.weight").storage.size() == 0);
+  }
+}
+
+TEST_CASE("LoRA starts as no change: A uniform in +-1/sqrt(k), B zero, the same for a seed") {
+  const TinyModel model("llama2", "bf16");
+  ThreadPool pool(1);
+  graph::ParameterOptions o;
+  o.lora = true;
+  o.lora_options.targets = {"q_proj", "v_proj"};
+  const auto a = graph::Parameters::load(model.reader(), o, pool), b = graph::Parameters::load(model.reader(), o, pool);
+  CHECK(a->adapters().size() == 4);
+  for (const auto& [path, adapter] : a->adapters()) {
+    const float bound = 1.0f / std::sqrt(static_cast<float>(adapter.k));
+    float largest = 0;
+    for (int64_t i = 0; i < adapter.rank * adapter.k; ++i) {
+      largest = std::max(largest, std::fabs(a->master(adapter.a)[i]));
+      REQUIRE(a->master(adapter.a)[i] == b->master(adapter.a)[i]);
+    }
+    CHECK(largest <= bound);
+    CHECK(largest > 0.9f * bound);
+    for (int64_t i = 0; i < adapter.rank * adapter.n; ++i) REQUIRE(a->master(adapter.b_t)[i] == 0.0f);
+  }
+  o.lora_options.targets = {"query"};
+  LF_CHECK_ERROR(graph::Parameters::load(model.reader(), o, pool), ErrorCode::kUsage, "it has: down_proj, gate_proj");
+}
+
+TEST_CASE("module paths are PEFT's") {
+  CHECK(graph::module_path("model.layers.0.mlp.up_proj.weight") == "model.layers.0.mlp.up_proj");
+  CHECK(graph::module_leaf("model.layers.0.mlp.up_proj") == "up_proj");
+}
