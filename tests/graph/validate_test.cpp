@@ -33,7 +33,7 @@ TEST_CASE("what cannot be run is named with its node") {
   const Fault faults[] = {
       {[](ir::Model& m) { node(m, "swiglu").op = "gelu"; }, "op gelu is not known"},
       {[](ir::Model& m) { node(m, "swiglu").inputs.pop_back(); }, "takes 2 inputs, not 1"},
-      {[](ir::Model& m) { node(m, "add").inputs[1] = node(m, "linear", 4).name; }, "second input's columns"},
+      {[](ir::Model& m) { node(m, "swiglu").inputs[1] = node(m, "linear").name; }, "second input's columns"},
       {[](ir::Model& m) { node(m, "attention").inputs[0] = "nowhere"; }, "nowhere"},
       {[](ir::Model& m) { node(m, "attention").attrs.set("heads", 3); }, "attention"},
       {[](ir::Model& m) { node(m, "rope").attrs.set("head_dim", 6); }, "heads x head_dim"},
