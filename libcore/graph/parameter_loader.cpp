@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "support/sm4.h"
 
 namespace loongforge::graph {
@@ -42,7 +43,8 @@ std::unique_ptr<Parameters> ParameterLoader::run() {
   declare();
   Parameters& p = *params_;
   if (p.trainable_floats_ > 0)
-    p.masters_ = AlignedBuffer(static_cast<size_t>(p.trainable_floats_) * sizeof(float), options_.pages);
+    p.masters_ = AlignedBuffer(static_cast<size_t>(p.trainable_floats_) * sizeof(float), Pages::kTransparent);
+  allocate_weights();
   for (auto& [path, adapter] : p.adapters_)
     adapter.scaled_b_t = AlignedBuffer(static_cast<size_t>(adapter.rank * adapter.n) * sizeof(float));
   for (auto& [name, weight] : p.weights_) load_weight(&weight);
@@ -50,6 +52,26 @@ std::unique_ptr<Parameters> ParameterLoader::run() {
   init_adapters();
   p.refresh(pool_, nullptr);
   return std::move(params_);
+}
+
+// One block for all packed weights: whole huge pages are then lost once, not once a weight.
+void ParameterLoader::allocate_weights() {
+  constexpr size_t kAlign = 4096;
+  size_t total = 0;
+  for (auto& [name, w] : params_->weights_)
+    total += (kernels::packed_weight_bytes(w.packed.elem, w.packed.n, w.packed.k) + kAlign - 1) / kAlign * kAlign;
+  params_->packed_ = AlignedBuffer(total, options_.pages);
+  if (options_.pages == Pages::kHuge && !params_->packed_.huge()) {
+    const HugePages pages = huge_pages();
+    log_warning("LOONGFORGE_HUGEPAGE_ENABLE: the weights need " + std::to_string(pages.needed(total)) +
+                " free huge pages of " + std::to_string(pages.page_bytes >> 10) + " kB, there are " +
+                std::to_string(pages.free) + "; loading into normal pages (sysctl vm.nr_hugepages sets their number)");
+  }
+  uint8_t* at = params_->packed_.data();
+  for (auto& [name, w] : params_->weights_) {
+    w.packed.data = at;
+    at += (kernels::packed_weight_bytes(w.packed.elem, w.packed.n, w.packed.k) + kAlign - 1) / kAlign * kAlign;
+  }
 }
 
 std::unique_ptr<Parameters> ParameterLoader::declare_only() {
@@ -255,8 +277,6 @@ void ParameterLoader::load_weight(Weight* weight) {
   kernels::PackedWeight& packed = weight->packed;
   scales_.clear();
   if (entry.dtype == DType::kE4M3LA) scales_ = reader_.read_f32(entry.scale);
-  weight->storage = AlignedBuffer(kernels::packed_weight_bytes(packed.elem, packed.n, packed.k), options_.pages);
-  packed.data = weight->storage.data();
   packed.scale_exps = weight->exponents.empty() ? nullptr : weight->exponents.data();
 
   const int64_t stride = static_cast<int64_t>(entry.row_stride());

@@ -24,6 +24,7 @@ class ParameterLoader {
   void declare_weight(const ir::Node& node, quant::TensorRole role);
   void declare_vector(const ir::Node& node, const std::string& tensor);
   void shape_weight(Weight* weight, quant::TensorRole role);
+  void allocate_weights();
   void load_weight(Weight* weight);
   void load_vector(VectorParam* vector);
   void init_adapters();

@@ -44,7 +44,7 @@ struct ParameterOptions {
   bool lora = false;
   LoraOptions lora_options;
   float amax_factor = 1.0f;          // --fp8_scale_factor
-  Pages pages = Pages::kTransparent;
+  Pages pages = Pages::kTransparent; // of packed weights; kHuge falls back with one line in the log
 };
 
 // A trained array: rows x cols at `offset` floats in masters() and in every gradient buffer.
@@ -59,8 +59,7 @@ struct Trainable {
 
 struct Weight {
   std::string name;
-  kernels::PackedWeight packed;
-  AlignedBuffer storage;
+  kernels::PackedWeight packed;     // in Parameters' one block of memory; data is null when only declared
   std::vector<int8_t> exponents;
   int trainable = -1;                // index into trainables()
 };
@@ -120,7 +119,7 @@ class LF_API Parameters {
   std::map<std::string, VectorParam> vectors_;
   std::map<std::string, Adapter> adapters_;
   std::vector<Trainable> trainables_;
-  AlignedBuffer masters_;
+  AlignedBuffer packed_, masters_;
   int64_t trainable_floats_ = 0, parameter_count_ = 0, linear_count_ = 0;
 };
 

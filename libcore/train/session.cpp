@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "graph/validate.h"
@@ -106,6 +107,7 @@ graph::ParameterOptions Session::parameter_options() const {
              : options_.fp8_precision == FpPrecision::kF32 ? graph::LinearFormat::kF32
                                                            : graph::LinearFormat::kBf16;
   p.amax_factor = static_cast<float>(options_.fp8_scale_factor);
+  if (env_flag("LOONGFORGE_HUGEPAGE_ENABLE").value_or(false)) p.pages = Pages::kHuge;
   const bool evaluates = options_.eval_only && !options_.dry_run;
   if (options_.finetuning_type == FinetuningType::kFull) {
     p.train_all = !evaluates;

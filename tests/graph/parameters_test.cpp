@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/log.h"
 #include "graph/parameter_loader.h"
 #include "graph/tiny_models.h"
 #include "kernels/gemm.h"
@@ -59,7 +60,7 @@ TEST_CASE("declared parameters have the shapes and sizes of loaded ones, without
     const auto loaded = graph::Parameters::load(model.reader(), o, pool);
     CHECK(declared->resident_bytes() == loaded->resident_bytes());
     CHECK(declared->trainable_count() == loaded->trainable_count());
-    CHECK(declared->weight("lm_head.weight").storage.size() == 0);
+    CHECK(declared->weight("lm_head.weight").packed.data == nullptr);
   }
 }
 
@@ -89,4 +90,23 @@ TEST_CASE("LoRA starts as no change: A uniform in +-1/sqrt(k), B zero, the same 
 TEST_CASE("module paths are PEFT's") {
   CHECK(graph::module_path("model.layers.0.mlp.up_proj.weight") == "model.layers.0.mlp.up_proj");
   CHECK(graph::module_leaf("model.layers.0.mlp.up_proj") == "up_proj");
+}
+
+TEST_CASE("without free huge pages one line says how many are needed, and the load goes on") {
+  static std::vector<std::string> lines;
+  lines.clear();
+  set_log_sink([](LogLevel, std::string_view text) { lines.emplace_back(text); });
+  const TinyModel model("llama2", "bf16");
+  ThreadPool pool(1);
+  graph::ParameterOptions o;
+  o.pages = Pages::kHuge;
+  const auto params = graph::Parameters::load(model.reader(), o, pool);
+  set_log_sink(nullptr);
+  CHECK(params->weight("lm_head.weight").packed.data != nullptr);
+  if (huge_pages().free > 0) {
+    MESSAGE("SKIPPED: this machine has free huge pages");
+    return;
+  }
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("LOONGFORGE_HUGEPAGE_ENABLE: the weights need ") != std::string::npos);
 }
