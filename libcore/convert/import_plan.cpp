@@ -92,6 +92,8 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
   TokenIds ids = resolve_token_ids(plan->config, generation ? &*generation : nullptr,
                                    tokenizer ? &*tokenizer : nullptr, options.pad_token_id);
   plan->token_ids = std::move(ids.block);
+  if (plan->gguf && !plan->generation_config)
+    plan->generation_config = generation_config_of(plan->token_ids).dump(2) + "\n";
   plan->report.pad_token_id = ids.pad;
   plan->report.has_tokenizer = tokenizer.has_value();
   for (std::string& warning : ids.warnings) plan->report.warnings.push_back(std::move(warning));

@@ -29,9 +29,10 @@ struct ImportPlan {
   std::vector<quant::Decision> decisions;  // per model.tensors
   std::vector<ir::TensorEntry> entries;    // per model.tensors: name, dtype, shape, scale block
   std::vector<data::TokenizerFile> tokenizer_files;
-  std::optional<std::string> generation_config;  // text of the source's generation_config.json
-  support::Json token_ids;                       // the block of loongir_model.json
-  uint64_t page = 0;                             // of the device
+  std::optional<std::string>
+      generation_config;    // generation_config.json: the source's, or made (GGUF)
+  support::Json token_ids;  // the block of loongir_model.json
+  uint64_t page = 0;        // of the device
   uint64_t stored_bytes = 0;
   ImportReport report;  // all but what writing finds
 };

@@ -70,4 +70,21 @@ TokenIds resolve_token_ids(const formats::HfConfig& config,
   return out;
 }
 
+support::Json generation_config_of(const support::Json& block) {
+  support::Json json = support::Json::object();
+  json.set("_from_model_config", true);
+  if (const support::Json* bos = block.find("bos"))
+    json.set("bos_token_id", bos->as_int() / ir::kIdScale);
+  const support::Json::Array& eos = block.at("eos").as_array();
+  if (eos.size() == 1) json.set("eos_token_id", eos[0].as_int() / ir::kIdScale);
+  if (eos.size() > 1) {
+    support::Json list = support::Json::array();
+    for (const support::Json& id : eos) list.push_back(id.as_int() / ir::kIdScale);
+    json.set("eos_token_id", std::move(list));
+  }
+  if (const support::Json* pad = block.find("pad"))
+    json.set("pad_token_id", pad->as_int() / ir::kIdScale);
+  return json;
+}
+
 }  // namespace loongforge::convert

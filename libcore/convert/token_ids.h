@@ -24,4 +24,8 @@ TokenIds resolve_token_ids(const formats::HfConfig& config,
                            const formats::GenerationConfig* generation,
                            const data::Tokenizer* tokenizer, std::optional<int64_t> flag);
 
+// generation_config.json for a source that has none (GGUF): what the block says, in Hugging Face
+// ids.
+support::Json generation_config_of(const support::Json& block);
+
 }  // namespace loongforge::convert

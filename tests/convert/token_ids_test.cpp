@@ -72,3 +72,14 @@ TEST_CASE("ids outside of the vocabulary are said") {
   REQUIRE(ids.warnings.size() == 1);
   CHECK(ids.warnings[0].find("pad token id 10 is outside") != std::string::npos);
 }
+
+TEST_CASE("generation_config.json of a source without one") {
+  CHECK(
+      convert::generation_config_of(Json::parse(R"({"id_scale":2,"bos":2,"eos":[4],"pad":4})", "t"))
+          .dump() ==
+      R"({"_from_model_config":true,"bos_token_id":1,"eos_token_id":2,"pad_token_id":2})");
+  CHECK(convert::generation_config_of(Json::parse(R"({"id_scale":2,"eos":[4,6]})", "t")).dump() ==
+        R"({"_from_model_config":true,"eos_token_id":[2,3]})");
+  CHECK(convert::generation_config_of(Json::parse(R"({"id_scale":2,"eos":[]})", "t")).dump() ==
+        R"({"_from_model_config":true})");
+}
