@@ -71,14 +71,12 @@ class MaskSource {
   virtual void fill(uint32_t stream, int64_t rows, int64_t row_bytes, double drop, uint8_t* bits) const = 0;
 };
 
-enum class SavedActivations : uint8_t { kFp8, kOff };  // how the X of a linear is saved for its weight gradient
-
 struct RunContext {
   ThreadPool& pool;
   Parameters& params;
   const Batch& batch;
   kernels::Precision precision = kernels::Precision::kBf16;
-  SavedActivations saved = SavedActivations::kFp8;
+  quant::Activations saved = quant::Activations::kSaved;
   float amax_factor = 1.0f;
   uint8_t* arena = nullptr;
   const std::vector<BufferSpec>* buffers = nullptr;

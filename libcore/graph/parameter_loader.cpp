@@ -174,13 +174,13 @@ void ParameterLoader::declare() {
 
 Elem ParameterLoader::target_elem(const ir::TensorEntry& entry, quant::TensorRole role) const {
   const bool file_fp8 = entry.dtype == DType::kE4M3LA;
-  if (options_.format == LinearFormat::kE4M3 && role == quant::TensorRole::kLinear) {
+  if (options_.format == quant::RunPrecision::kFp8 && role == quant::TensorRole::kLinear) {
     const quant::AmpPolicy policy = quant::AmpPolicy::standard("fp8", false);
     const quant::TensorFacts facts{entry.name, role, entry.rows() * entry.cols(), 2, tied_, entry.dtype};
     if (policy.decide(facts).storage == quant::Storage::kFp8) return Elem::kE4M3;
   }
   if (file_fp8 && !options_.train_all) return Elem::kE4M3;  // the codes are exact images, whatever computes
-  if (options_.format == LinearFormat::kF32) {
+  if (options_.format == quant::RunPrecision::kFp32) {
     if (options_.train_all || entry.dtype == DType::kF32) return Elem::kF32;
   }
   return Elem::kBf16;

@@ -18,10 +18,9 @@
 #include "kernels/gemm.h"
 #include "kernels/quant.h"
 #include "kernels/types.h"
+#include "quant/recipe.h"
 
 namespace loongforge::graph {
-
-enum class LinearFormat : uint8_t { kE4M3, kBf16, kF32 };  // --fp8_precision
 
 struct LoraModule {
   int64_t rank = 0;
@@ -39,7 +38,7 @@ struct LoraOptions {
 };
 
 struct ParameterOptions {
-  LinearFormat format = LinearFormat::kE4M3;
+  quant::RunPrecision format = quant::RunPrecision::kFp8;
   bool train_all = false;            // full fine-tuning
   bool lora = false;
   LoraOptions lora_options;

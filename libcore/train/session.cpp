@@ -97,16 +97,22 @@ data::Dataset Session::load_dataset(const std::string& path_or_name) const {
   return dataset;
 }
 
-kernels::Precision Session::operands() const {
-  return options_.fp8_precision == FpPrecision::kF32 ? kernels::Precision::kF32 : kernels::Precision::kBf16;
+quant::Recipe Session::recipe() const {
+  quant::Recipe recipe;
+  recipe.precision = options_.fp8_precision == FpPrecision::kE4M3  ? quant::RunPrecision::kFp8
+                     : options_.fp8_precision == FpPrecision::kF32 ? quant::RunPrecision::kFp32
+                                                                   : quant::RunPrecision::kBf16;
+  recipe.activations = recipe.precision == quant::RunPrecision::kFp8 ? quant::Activations::kSaved : quant::Activations::kOff;
+  recipe.scale_factor = static_cast<float>(options_.fp8_scale_factor);
+  quant::check_recipe(recipe);
+  return recipe;
 }
 
 graph::ParameterOptions Session::parameter_options() const {
   graph::ParameterOptions p;
-  p.format = options_.fp8_precision == FpPrecision::kE4M3  ? graph::LinearFormat::kE4M3
-             : options_.fp8_precision == FpPrecision::kF32 ? graph::LinearFormat::kF32
-                                                           : graph::LinearFormat::kBf16;
-  p.amax_factor = static_cast<float>(options_.fp8_scale_factor);
+  const quant::Recipe chosen = recipe();
+  p.format = chosen.precision;
+  p.amax_factor = chosen.scale_factor;
   if (env_flag("LOONGFORGE_HUGEPAGE_ENABLE").value_or(false)) p.pages = Pages::kHuge;
   const bool evaluates = options_.eval_only && !options_.dry_run;
   if (options_.finetuning_type == FinetuningType::kFull) {
@@ -141,8 +147,8 @@ graph::ParameterOptions Session::parameter_options() const {
 graph::PlanOptions Session::plan_options(graph::PlanMode mode, int64_t max_positions) const {
   graph::PlanOptions o;
   o.mode = mode;
-  o.precision = operands();
-  o.saved = options_.fp8_precision == FpPrecision::kE4M3 ? graph::SavedActivations::kFp8 : graph::SavedActivations::kOff;
+  o.precision = recipe().operands();
+  o.saved = recipe().activations;
   o.gradient_checkpointing = options_.gradient_checkpointing;
   o.max_positions = max_positions;
   return o;

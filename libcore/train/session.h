@@ -12,6 +12,7 @@
 #include "data/tokenizer.h"
 #include "graph/executor.h"
 #include "ir/reader.h"
+#include "quant/recipe.h"
 #include "train/options.h"
 #include "train/trainer.h"
 
@@ -31,7 +32,7 @@ class Session {
 
   data::Dataset load_dataset(const std::string& path_or_name) const;
   graph::ParameterOptions parameter_options() const;             // of the run's precision and fine-tuning type
-  kernels::Precision operands() const;
+  quant::Recipe recipe() const;                                  // what --fp8_precision and --fp8_scale_factor ask for
   graph::PlanOptions plan_options(graph::PlanMode mode, int64_t max_positions) const;
   // HF ids where generation stops.
   std::vector<int32_t> stop_ids() const;

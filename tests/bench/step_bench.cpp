@@ -62,13 +62,13 @@ int run(const Options& o) {
   const ir::Reader reader(o.model);
   const int64_t vocab = graph::validate(reader.model(), o.model);
   graph::ParameterOptions p;
-  p.format = o.precision == "fp32" ? graph::LinearFormat::kF32 : o.precision == "bf16" ? graph::LinearFormat::kBf16 : graph::LinearFormat::kE4M3;
+  p.format = o.precision == "fp32" ? quant::RunPrecision::kFp32 : o.precision == "bf16" ? quant::RunPrecision::kBf16 : quant::RunPrecision::kFp8;
   p.train_all = o.type == "full";
   p.lora = !p.train_all;
   auto params = graph::Parameters::load(reader, p, pool);
   graph::PlanOptions plan;
   plan.precision = o.precision == "fp32" ? kernels::Precision::kF32 : kernels::Precision::kBf16;
-  plan.saved = o.precision == "e4m3" ? graph::SavedActivations::kFp8 : graph::SavedActivations::kOff;
+  plan.saved = o.precision == "e4m3" ? quant::Activations::kSaved : quant::Activations::kOff;
   plan.max_positions = o.length;
   plan.gradient_checkpointing = o.checkpointing;
   graph::Executor executor(graph::make_plan(reader.model(), *params, plan), *params, pool);

@@ -15,7 +15,7 @@ TEST_CASE("a generated token's logits have the bits of a full forward") {
     const TinyModel model("llama3", quantize);
     TinyRun run;
     run.full = false;
-    if (std::string(quantize) == "fp32") run.format = graph::LinearFormat::kF32;
+    if (std::string(quantize) == "fp32") run.format = quant::RunPrecision::kFp32;
     ThreadPool pool(2);
     auto params = load_tiny(model, run, pool);
     graph::PlanOptions plan = plan_for(run);
@@ -23,7 +23,7 @@ TEST_CASE("a generated token's logits have the bits of a full forward") {
     graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan), *params, pool);
     const graph::Batch whole = random_batch({60}, 512);
     const TinyResult full = run_tiny(model, run, whole);
-    graph::KvCache cache(60, run.format == graph::LinearFormat::kF32 ? kernels::Elem::kF32 : kernels::Elem::kBf16);
+    graph::KvCache cache(60, run.format == quant::RunPrecision::kFp32 ? kernels::Elem::kF32 : kernels::Elem::kBf16);
     std::vector<float> logits(512);
     int64_t at = 0;
     for (int64_t feed : {17, 1, 1, 1, 20, 1, 19}) {
@@ -46,7 +46,7 @@ TEST_CASE("generation stops at a stop token and at the limit") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
   run.full = false;
-  run.format = graph::LinearFormat::kF32;
+  run.format = quant::RunPrecision::kFp32;
   ThreadPool pool(1);
   auto params = load_tiny(model, run, pool);
   graph::PlanOptions plan = plan_for(run);

@@ -60,8 +60,8 @@ TEST_CASE("losses and gradients have the same bits for every number of threads")
 TEST_CASE("losses and gradients have the same bits on every ISA") {
   const kernels::Isa before = kernels::active_isa();
   const graph::Batch batch = random_batch(kLengths, 384);
-  for (auto format : {graph::LinearFormat::kE4M3, graph::LinearFormat::kBf16, graph::LinearFormat::kF32}) {
-    const TinyModel model("smollm2", format == graph::LinearFormat::kF32 ? "fp32" : "bf16");
+  for (auto format : {quant::RunPrecision::kFp8, quant::RunPrecision::kBf16, quant::RunPrecision::kFp32}) {
+    const TinyModel model("smollm2", format == quant::RunPrecision::kFp32 ? "fp32" : "bf16");
     for (bool full : {true, false}) {
       TinyRun run;
       run.format = format;
@@ -84,7 +84,7 @@ TEST_CASE("losses and gradients have the same bits on every ISA") {
 TEST_CASE("gradient checkpointing changes memory, not a bit of the results") {
   const TinyModel model("llama3", "bf16");
   const graph::Batch batch = random_batch(kLengths, 512);
-  for (auto format : {graph::LinearFormat::kE4M3, graph::LinearFormat::kBf16, graph::LinearFormat::kF32}) {
+  for (auto format : {quant::RunPrecision::kFp8, quant::RunPrecision::kBf16, quant::RunPrecision::kFp32}) {
     for (bool full : {true, false}) {
       TinyRun run;
       run.format = format;
@@ -108,7 +108,7 @@ TEST_CASE("gradient checkpointing changes memory, not a bit of the results") {
 TEST_CASE("joined linears equal separate ones within 1e-5") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
-  run.format = graph::LinearFormat::kF32;
+  run.format = quant::RunPrecision::kFp32;
   const graph::Batch batch = random_batch({40, 25}, 256);
   const TinyResult joined = run_tiny(model, run, batch);
   run.plan.join_linears = false;
@@ -121,7 +121,7 @@ TEST_CASE("a document has the same bits alone and beside others") {
   for (const char* quantize : {"fp8", "fp32"}) {
     const TinyModel model("llama3", quantize);
     TinyRun run;
-    if (std::string(quantize) == "fp32") run.format = graph::LinearFormat::kF32;
+    if (std::string(quantize) == "fp32") run.format = quant::RunPrecision::kFp32;
     const graph::Batch all = random_batch(kLengths, 512);
     const TinyResult together = run_tiny(model, run, all);
     for (const graph::Document& d : all.documents) {
@@ -144,7 +144,7 @@ TEST_CASE("a document has the same bits alone and beside others") {
 TEST_CASE("LoRA with dropout: the gradient is the derivative of the loss") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
-  run.format = graph::LinearFormat::kF32;
+  run.format = quant::RunPrecision::kFp32;
   run.full = false;
   run.dropout = 0.3;
   const ThirdMask masks;
@@ -185,7 +185,7 @@ TEST_CASE("LoRA with dropout: the gradient is the derivative of the loss") {
 TEST_CASE("rows without a target change nothing") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
-  run.format = graph::LinearFormat::kF32;
+  run.format = quant::RunPrecision::kFp32;
   graph::Batch batch = random_batch({20}, 256);
   const TinyResult alone = run_tiny(model, run, batch);
   graph::Batch more = random_batch({20, 15}, 256);
@@ -202,6 +202,6 @@ TEST_CASE("rows without a target change nothing") {
 TEST_CASE("a document longer than the plan is refused") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
-  run.format = graph::LinearFormat::kF32;
+  run.format = quant::RunPrecision::kFp32;
   CHECK_THROWS_AS(run_tiny(model, run, random_batch({1025}, 256)), Error);
 }

@@ -55,7 +55,7 @@ inline graph::Batch random_batch(const std::vector<int64_t>& lengths, int64_t vo
 }
 
 struct TinyRun {
-  graph::LinearFormat format = graph::LinearFormat::kE4M3;
+  quant::RunPrecision format = quant::RunPrecision::kFp8;
   bool full = true;
   double dropout = 0;
   int threads = 2;
@@ -90,8 +90,8 @@ inline std::unique_ptr<graph::Parameters> load_tiny(const TinyModel& model, cons
 
 inline graph::PlanOptions plan_for(const TinyRun& run) {
   graph::PlanOptions plan = run.plan;
-  plan.precision = run.format == graph::LinearFormat::kF32 ? kernels::Precision::kF32 : kernels::Precision::kBf16;
-  if (run.format != graph::LinearFormat::kE4M3) plan.saved = graph::SavedActivations::kOff;
+  plan.precision = run.format == quant::RunPrecision::kFp32 ? kernels::Precision::kF32 : kernels::Precision::kBf16;
+  if (run.format != quant::RunPrecision::kFp8) plan.saved = quant::Activations::kOff;
   plan.max_positions = 1024;
   return plan;
 }

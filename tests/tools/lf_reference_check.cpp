@@ -44,7 +44,7 @@ int run(const std::string& model, const std::string& reference, const std::strin
   const ir::Reader reader(model);
   const int64_t vocab = graph::validate(reader.model(), model);
   graph::ParameterOptions options;
-  options.format = exact ? graph::LinearFormat::kF32 : precision == "bf16" ? graph::LinearFormat::kBf16 : graph::LinearFormat::kE4M3;
+  options.format = exact ? quant::RunPrecision::kFp32 : precision == "bf16" ? quant::RunPrecision::kBf16 : quant::RunPrecision::kFp8;
   auto params = graph::Parameters::load(reader, options, pool);
   graph::PlanOptions plan;
   plan.mode = graph::PlanMode::kEval;

@@ -19,7 +19,7 @@ struct Summed {
 
 class Bench {
  public:
-  Bench(const char* quantize, graph::LinearFormat format) : model_("llama3", quantize), pool_(2) {
+  Bench(const char* quantize, quant::RunPrecision format) : model_("llama3", quantize), pool_(2) {
     run_.format = format;
     params_ = load_tiny(model_, run_, pool_);
     executor_ = std::make_unique<graph::Executor>(graph::make_plan(model_.reader().model(), *params_, plan_for(run_)), *params_, pool_);
@@ -62,7 +62,7 @@ bool equal(const graph::Parameters& params, const std::vector<float>& a, const s
 }  // namespace
 
 TEST_CASE("gradients are summed by lane, then by one fixed tree") {
-  Bench bench("fp8", graph::LinearFormat::kE4M3);
+  Bench bench("fp8", quant::RunPrecision::kFp8);
   std::vector<graph::Batch> batches;
   std::vector<std::vector<float>> g;
   for (uint32_t i = 0; i < 6; ++i) {
@@ -82,7 +82,7 @@ TEST_CASE("gradients are summed by lane, then by one fixed tree") {
 }
 
 TEST_CASE("how samples are cut into micro-batches does not change loss and gradients beyond 1e-5 in fp32") {
-  Bench bench("fp32", graph::LinearFormat::kF32);
+  Bench bench("fp32", quant::RunPrecision::kFp32);
   std::vector<graph::Batch> ones;
   graph::Batch all;
   std::vector<graph::Batch> pairs(8);
@@ -114,7 +114,7 @@ TEST_CASE("how samples are cut into micro-batches does not change loss and gradi
 }
 
 TEST_CASE("a step holds no more buffers than it announces") {
-  Bench bench("fp8", graph::LinearFormat::kE4M3);
+  Bench bench("fp8", quant::RunPrecision::kFp8);
   ThreadPool pool(1);
   TinyModel model("llama2", "fp8");
   TinyRun run;

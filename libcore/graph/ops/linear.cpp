@@ -115,7 +115,7 @@ class Linear final : public Op {
   enum Temp { kMask, kMasked, kDh, kCodes, kExps, kTemps };
 
   bool quantizes() const {
-    return trains() && s_.saved == SavedActivations::kFp8 && s_.elem == Elem::kBf16;
+    return trains() && s_.saved == quant::Activations::kSaved && s_.elem == Elem::kBf16;
   }
   int64_t exps_ld() const { return (s_.k + kernels::kFeatureBlock - 1) / kernels::kFeatureBlock; }
   int64_t mask_bytes() const { return (s_.k + 7) / 8; }

@@ -36,7 +36,7 @@ struct LinearSpec {
   kernels::Elem elem = kernels::Elem::kBf16;
   int64_t total_rank = 0;       // of all adapters, 0: none
   float dropout = 0;
-  SavedActivations saved = SavedActivations::kFp8;
+  quant::Activations saved = quant::Activations::kSaved;
 };
 std::unique_ptr<Op> make_linear(std::string name, int block, const LinearSpec& spec);
 
