@@ -145,6 +145,10 @@ void panel_of_weight(const PackedWeight& w, int64_t j0, int64_t n0, int64_t n, f
     const int64_t row = n0 + r;
     const int64_t rows = total - r < 16 ? total - r : 16;
     const int64_t first = row * padded(w.k) + j0 * 16;
+    // The block after the next, which is far away.
+    const uint8_t* ahead = w.data + (first + 32 * padded(w.k)) * elem_bytes(w.elem);
+    for (int64_t i = 0; i < 4 * elem_bytes(w.elem); ++i)
+      _mm_prefetch(reinterpret_cast<const char*>(ahead + i * 64), _MM_HINT_T0);
     if (w.elem == Elem::kF32) {
       transpose_values<Tile::kRounds>(reinterpret_cast<const float*>(w.data) + first, rows, dst);
       continue;

@@ -187,6 +187,12 @@ void panel_of_weight(const PackedWeight& w, int64_t j0, int64_t n0, int64_t n,
     const int64_t row = n0 + 2 * p;
     const int64_t block = row / 64 * 64 * padded(w.k) + j0 * 64;  // in elements
     const int64_t group = row % 64 / 16;
+    // A quarter of the next block of rows, which is far away.
+    const int64_t quarter = 16 * elem_bytes(w.elem);
+    const uint8_t* next =
+        w.data + (block + 64 * padded(w.k)) * elem_bytes(w.elem) + group * quarter * 64;
+    for (int64_t i = 0; i < quarter; ++i)
+      _mm_prefetch(reinterpret_cast<const char*>(next + i * 64), _MM_HINT_T1);
     if (w.elem == Elem::kF32) {
       f32_rows16<Tile>(reinterpret_cast<const float*>(w.data) + block + group * 16, pairs - p, dst);
     } else if (w.elem == Elem::kBf16) {
