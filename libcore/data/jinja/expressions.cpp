@@ -26,20 +26,9 @@ Value Interpreter::eval_inner(const Expr& e) {
       return value != nullptr ? *value : Value::undefined("'" + e.name + "' is undefined");
     }
     case ExprKind::kTuple:
-    case ExprKind::kList: {
-      Values items;
-      for (const ExprPtr& kid : e.kids) items.push_back(eval(*kid));
-      return make_list(std::move(items),
-                       e.kind == ExprKind::kTuple ? ListKind::kTuple : ListKind::kList);
-    }
-    case ExprKind::kDict: {
-      Members members;
-      for (size_t i = 0; i + 1 < e.kids.size(); i += 2) {
-        Value key = eval(*e.kids[i]);
-        members.emplace_back(std::move(key), eval(*e.kids[i + 1]));
-      }
-      return make_dict(std::move(members));
-    }
+    case ExprKind::kList:
+    case ExprKind::kDict:
+      return eval_literal(e);
     case ExprKind::kAttribute: {
       Value of = eval(*e.kids[0]);
       line_ = e.line;
@@ -104,6 +93,21 @@ Value Interpreter::eval_inner(const Expr& e) {
       break;
   }
   fault("an assignment stands where a value is needed");
+}
+
+Value Interpreter::eval_literal(const Expr& e) {
+  if (e.kind == ExprKind::kDict) {
+    Members members;
+    for (size_t i = 0; i + 1 < e.kids.size(); i += 2) {
+      Value key = eval(*e.kids[i]);
+      members.emplace_back(std::move(key), eval(*e.kids[i + 1]));
+    }
+    return make_dict(std::move(members));
+  }
+  Values items;
+  for (const ExprPtr& kid : e.kids) items.push_back(eval(*kid));
+  return make_list(std::move(items),
+                   e.kind == ExprKind::kTuple ? ListKind::kTuple : ListKind::kList);
 }
 
 Value Interpreter::eval_compare(const Expr& e) {

@@ -74,6 +74,7 @@ class Interpreter {
 
   Value eval(const Expr& e);
   Value eval_inner(const Expr& e);
+  Value eval_literal(const Expr& e);
   Value eval_compare(const Expr& e);
   Value eval_slice(const Value& of, const Expr& slice);
   Value eval_call(const Expr& e);

@@ -10,8 +10,8 @@ namespace {
 
 using support::Json;
 
-constexpr uint64_t kMaxSteps = 50'000'000;
-constexpr uint64_t kMaxBytes = uint64_t{512} << 20;
+constexpr uint64_t kMaxSteps = 20'000'000;
+constexpr uint64_t kMaxBytes = uint64_t{256} << 20;
 
 int checked_nesting(int deepest) {
   if (deepest + 1 > kMaxNesting)
