@@ -21,7 +21,7 @@ namespace loongforge::kernels {
 // and row look-up (embedding). The order is private to gemm; sizes and block exponents are not.
 struct PackedWeight {
   uint8_t* data = nullptr;      // packed_weight_bytes(), 64-byte aligned
-  int8_t* scale_exps = nullptr; // FP8: [ceil(n/128)][ceil(k/128)], value = code * 2^exp; else null
+  int8_t* scale_exps = nullptr; // FP8: [ceil(n/128)][ceil(k/128)], value = code * 2^exp, |exp| <= 100; else null
   int64_t n = 0, k = 0;
   Elem elem = Elem::kBf16;      // kE4M3, kE5M2, kBf16, kF32
 };
@@ -54,13 +54,15 @@ struct GemmJob {
   const GemmTerm* terms;
   int n_terms;
   MatOut c;              // kF32 or kBf16 (rounded once, at the end; under 2^-55 becomes 0)
-  bool accumulate;       // start from C; REQUIRES c.elem == kF32
+  bool accumulate;       // start from C; REQUIRES c.elem == kF32 and no subnormal in C (earlier sums hold none)
   const float* bias;     // [n], added to the sum before rounding; may be null
   Precision precision;
 };
 
 LF_API size_t gemm_scratch_bytes() noexcept;  // per worker, whatever the job
-// Where a job is best cut: rows in multiples of m_step, columns in multiples of n_step (any cut is correct).
+// Where a job is best cut: rows in multiples of m_step, columns in multiples of n_step (any cut is correct). Every piece
+// packs its own rows of A and decodes its own columns of B, so few large pieces are best: rows where there are a hundred
+// or more for each thread, else columns. Up to 4 rows read a weight once, at the memory's rate.
 LF_API void gemm_steps(Precision precision, int64_t* m_step, int64_t* n_step) noexcept;
 // Computes C rows [m0, m1) x columns [n0, n1). scratch: gemm_scratch_bytes(), 64-byte aligned.
 LF_API void gemm(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1, void* scratch) noexcept;

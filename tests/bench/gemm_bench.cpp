@@ -8,7 +8,15 @@
 #include <vector>
 
 #include "bench.h"
-#include "kernels/gemm.h"
+#include "kernels/generic/gemm_table.h"
+
+#ifdef LF_HAVE_AVX512
+namespace loongforge::kernels::avx512 {
+extern const GemmTable kGemmDotTable;
+extern const GemmTable kGemmFmaTable;
+bool dot_is_fast() noexcept;
+}  // namespace loongforge::kernels::avx512
+#endif
 
 namespace {
 
@@ -55,14 +63,37 @@ const Shape kShapes[] = {
      Precision::kF32},
 };
 
+// One way of computing products, and the instruction that bounds it.
+struct Variant {
+  std::string name;
+  GemmTable table;
+  FmaKind kind;
+};
+
+std::vector<Variant> variants_of(Isa isa) {
+  const GemmTable active{packed_weight_bytes, pack_weight_rows, gather_weight_rows,
+                         gemm_scratch_bytes,  gemm_steps,       gemm};
+#ifdef LF_HAVE_AVX512
+  if (isa == Isa::kAvx512) {
+    const bool dot = avx512::dot_is_fast();
+    return {{dot ? "avx512 by vdpbf16ps (used here)" : "avx512 by vdpbf16ps", avx512::kGemmDotTable,
+             FmaKind::kZmmDotBf16},
+            {dot ? "avx512 by fp32 FMA" : "avx512 by fp32 FMA (used here)", avx512::kGemmFmaTable,
+             FmaKind::kZmm}};
+  }
+#endif
+  return {{isa_name(isa), active, fma_kinds(isa, Precision::kF32)[0]}};
+}
+
 class Case {
  public:
-  Case(const Shape& s, ThreadPool& pool, size_t weight_bytes) : s_(s), pool_(pool) {
+  Case(const Shape& s, const GemmTable& table, ThreadPool& pool, size_t weight_bytes)
+      : s_(s), table_(table), pool_(pool) {
     std::mt19937 rng(1);
     const bool n_first = s.kind == GemmTerm::B::kWeightT || s.kind == GemmTerm::B::kPlainT;
     const int64_t rows = n_first ? s.n : s.k, cols = n_first ? s.k : s.n;
     weight_ = s.kind == GemmTerm::B::kWeightT || s.kind == GemmTerm::B::kWeight;
-    const size_t one = weight_ ? packed_weight_bytes(s.b, rows, cols)
+    const size_t one = weight_ ? table.packed_weight_bytes(s.b, rows, cols)
                                : static_cast<size_t>(rows * cols * elem_bytes(s.b));
     one_ = (one + 4095) / 4096 * 4096;
     copies_ = std::max<size_t>(1, weight_bytes / one_);
@@ -90,7 +121,7 @@ class Case {
       if (!weight_) {
         std::memcpy(w.data, source.data(), source.size());
       } else if (c == 0) {
-        pack_weight_rows(w, source.data(), cols, 0, rows);
+        table.pack_weight_rows(w, source.data(), cols, 0, rows);
       } else {
         std::memcpy(w.data, b_.data(), one);
       }
@@ -103,7 +134,7 @@ class Case {
     std::memset(c_.data(), 0, c_.size());
     t_.resize(static_cast<size_t>(s.m * (s.rank + 1) * 4));
     lora_.resize(static_cast<size_t>(s.n * (s.rank + 1) * 4));
-    pool.reserve_scratch(gemm_scratch_bytes());
+    pool.reserve_scratch(table.scratch_bytes());
   }
 
   const uint8_t* bytes() const { return b_.data(); }
@@ -125,7 +156,7 @@ class Case {
         s_.m,  s_.n,    terms,       s_.rank > 0 ? 2 : 1, MatOut{c_.data(), s_.n, s_.c},
         false, nullptr, s_.precision};
     int64_t m_step = 0, n_step = 0;
-    gemm_steps(s_.precision, &m_step, &n_step);
+    table_.steps(s_.precision, &m_step, &n_step);
     const int threads = pool_.threads();
     const bool rows = s_.m >= 96 * threads;
     const int64_t size = rows ? s_.m : s_.n, step = rows ? m_step : n_step;
@@ -133,13 +164,14 @@ class Case {
     return run_timed(pool_, threads, [&](int64_t task, int worker) {
       const int64_t begin = std::min(size, units * task / threads * step),
                     end = std::min(size, units * (task + 1) / threads * step);
-      gemm(job, rows ? begin : 0, rows ? end : s_.m, rows ? 0 : begin, rows ? s_.n : end,
-           pool_.scratch(worker));
+      table_.gemm(job, rows ? begin : 0, rows ? end : s_.m, rows ? 0 : begin, rows ? s_.n : end,
+                  pool_.scratch(worker));
     });
   }
 
  private:
   const Shape& s_;
+  const GemmTable& table_;
   ThreadPool& pool_;
   bool weight_ = false;
   size_t one_ = 0, copies_ = 1, next_ = 0;
@@ -150,15 +182,16 @@ class Case {
   int64_t ld_b_ = 0;
 };
 
-void run_shape(const Shape& s, ThreadPool& pool, int rounds) {
+void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, int rounds) {
   const bool memory = s.m <= 4;
-  Case test(s, pool, memory ? size_t{1} << 30 : size_t{1} << 27);
+  Case test(s, variant.table, pool, memory ? size_t{1} << 30 : size_t{1} << 27);
   Rounds table;
-  std::vector<size_t> limits;
-  for (const FmaKind kind : fma_kinds(active_isa(), s.precision))
-    limits.push_back(table.add(fma_name(kind), [&pool, kind] { return fma_peak(pool, kind); }));
+  const FmaKind kind = s.precision == Precision::kF32 && variant.kind == FmaKind::kZmmDotBf16
+                           ? FmaKind::kZmm
+                           : variant.kind;
+  const std::vector<size_t> peak = {
+      table.add(fma_name(kind), [&] { return fma_peak(pool, kind); })};
   std::vector<size_t> read;
-  const double bytes = static_cast<double>(s.n * s.k * elem_bytes(s.b));
   size_t at = 0;
   constexpr size_t kWindow = size_t{64} << 20;
   if (memory) {
@@ -167,18 +200,18 @@ void run_shape(const Shape& s, ThreadPool& pool, int rounds) {
       return read_rate(pool, test.bytes() + at, kWindow);
     }));
   }
-  const int repeats = std::max(1, static_cast<int>(2e9 * pool.threads() / test.flops()));
+  const int wanted = static_cast<int>(2e9 * pool.threads() / test.flops());
+  const int repeats = memory ? 4 : std::clamp(wanted, 1, 50);
   const size_t row = table.add(s.name, [&] {
     double seconds = 0;
-    for (int i = 0; i < (memory ? 4 : std::min(repeats, 50)); ++i) seconds += test.run();
-    return test.flops() * (memory ? 4 : std::min(repeats, 50)) / seconds * 1e-9;
+    for (int i = 0; i < repeats; ++i) seconds += test.run();
+    return test.flops() * repeats / seconds * 1e-9;
   });
   table.run(rounds);
-  std::printf("  %-18s %d thread%s %8.1f GF/s  %5.2f of peak (best %.2f)", s.name, pool.threads(),
-              pool.threads() == 1 ? " " : "s", table.best(row), table.median_ratio(row, limits),
-              table.best_ratio(row, limits));
+  std::printf("  %-18s %8.1f GF/s  %5.2f of peak %.1f (best %.2f)", s.name, table.best(row),
+              table.median_ratio(row, peak), table.best(peak), table.best_ratio(row, peak));
   if (memory) {
-    const double scale = bytes / test.flops();
+    const double scale = static_cast<double>(s.n * s.k * elem_bytes(s.b)) / test.flops();
     std::printf("  %6.1f GB/s  %5.2f of read %.1f (best %.2f)", table.best(row) * scale,
                 table.median_ratio(row, read) * scale, table.best(read),
                 table.best_ratio(row, read) * scale);
@@ -193,15 +226,15 @@ int main(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
   for (const Isa isa : options.isas) {
     if (!set_active_isa(isa)) continue;
-    std::printf("%s\n", isa_name(isa));
-    for (const int threads : options.threads) {
-      ThreadPool pool(threads);
-      for (const FmaKind kind : fma_kinds(isa, Precision::kBf16))
-        std::printf("  %s, %d threads: %.1f GF/s\n", fma_name(kind), threads,
-                    std::max(fma_peak(pool, kind), fma_peak(pool, kind)));
-      for (const Shape& s : kShapes)
-        if (std::string(s.name).find(options.only) != std::string::npos)
-          run_shape(s, pool, options.rounds);
+    for (const Variant& variant : variants_of(isa)) {
+      for (const int threads : options.threads) {
+        ThreadPool pool(threads);
+        std::printf("%s, %d thread%s, peak: %s\n", variant.name.c_str(), threads,
+                    threads == 1 ? "" : "s", fma_name(variant.kind));
+        for (const Shape& s : kShapes)
+          if (std::string(s.name).find(options.only) != std::string::npos)
+            run_shape(s, variant, pool, options.rounds);
+      }
     }
   }
   return 0;

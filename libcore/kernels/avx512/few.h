@@ -89,7 +89,7 @@ template <class Tile, int kRows>
 #define LF_FEW_GROUP(g)                                                              \
   {                                                                                  \
     const __m512i w = _mm512_loadu_si512(src + g * 64);                              \
-    _mm_prefetch(reinterpret_cast<const char*>(src + g * 64 + kAhead), _MM_HINT_T0); \
+    _mm_prefetch(reinterpret_cast<const char*>(src + g * 64 + kAhead), _MM_HINT_T1); \
     LF_FEW_ADD(0, g) LF_FEW_ADD(1, g) LF_FEW_ADD(2, g) LF_FEW_ADD(3, g)              \
   }
 
