@@ -59,6 +59,10 @@ struct GemmJob {
   Precision precision;
 };
 
+// Second-level cache that one thread has to itself, in bytes (topo/ knows); 0: unknown. How many rows of A are packed at a time
+// follows from it; results do not. Thread-safety: only while no kernel runs.
+LF_API void gemm_set_cache(int64_t l2_bytes) noexcept;
+int64_t gemm_packed_bytes() noexcept;         // most bytes of packed A, for the ISAs' blocking
 LF_API size_t gemm_scratch_bytes() noexcept;  // per worker, whatever the job
 // Where a job is best cut: rows in multiples of m_step, columns in multiples of n_step (any cut is correct). Every piece
 // packs its own rows of A and decodes its own columns of B, so few large pieces are best: rows where there are a hundred

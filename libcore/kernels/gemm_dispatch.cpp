@@ -6,6 +6,19 @@ namespace loongforge::kernels {
 
 LF_DECLARE_TABLES(GemmTable, kGemmTable)
 
+namespace {
+
+constexpr int64_t kLeastPacked = 128 << 10;  // a K block of some rows fits in any case
+int64_t g_packed_bytes = INT64_MAX;
+
+}  // namespace
+
+void gemm_set_cache(int64_t l2_bytes) noexcept {
+  g_packed_bytes = l2_bytes <= 0 ? INT64_MAX : l2_bytes < kLeastPacked ? kLeastPacked : l2_bytes;
+}
+
+int64_t gemm_packed_bytes() noexcept { return g_packed_bytes; }
+
 size_t packed_weight_bytes(Elem elem, int64_t n, int64_t k) noexcept {
   return LF_TABLE(kGemmTable).packed_weight_bytes(elem, n, k);
 }

@@ -1,11 +1,13 @@
 #include "train/session.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "graph/validate.h"
+#include "kernels/gemm.h"
 #include "topo/machine.h"
 #include "train/adapter_io.h"
 
@@ -58,7 +60,9 @@ void check_options(const TrainOptions& o) {
 
 Session::Session(const TrainOptions& options, const Output& output) : options_(options), output_(output) {
   check_options(options);
-  const int threads = options.threads > 0 ? options.threads : topo::read_machine().default_threads();
+  const topo::Machine machine = topo::read_machine();
+  kernels::gemm_set_cache(static_cast<int64_t>(machine.l2_bytes) / std::max(1, machine.l2_cores));
+  const int threads = options.threads > 0 ? options.threads : machine.default_threads();
   pool_ = std::make_unique<ThreadPool>(threads);
   reader_ = std::make_unique<ir::Reader>(options.model_path);
   vocab_ = graph::validate(reader_->model(), options.model_path);

@@ -293,6 +293,14 @@ int TrainingRun::run() {
   prepare_weights();
   write_text_atomic(output_dir_ / "run_config.json", options_.resolved_config_json.empty() ? std::string("{}\n")
                                                                                            : options_.resolved_config_json);
+  Json info = Json::object();  // beside the configuration: what the run was made of
+  info.set("version", LF_VERSION);
+  info.set("model", base_model());
+  info.set("dataset_crc32c", static_cast<int64_t>(dataset_.content_hash()));
+  info.set("samples", static_cast<int64_t>(dataset_.samples().size()));
+  info.set("tokens", dataset_.counts().tokens);
+  info.set("trained_tokens", dataset_.counts().trained_tokens);
+  write_text_atomic(output_dir_ / "run_info.json", info.dump(2) + "\n");
   announce();
   const Strategy eval_strategy =
       options_.eval_strategy == Strategy::kNo && eval_dataset_ != nullptr && options_.eval_steps > 0 ? Strategy::kSteps

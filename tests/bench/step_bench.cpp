@@ -14,6 +14,7 @@
 #include "graph/executor.h"
 #include "graph/validate.h"
 #include "ir/reader.h"
+#include "kernels/gemm.h"
 #include "kernels/isa.h"
 #include "optim/adamw.h"
 #include "optim/clip.h"
@@ -57,7 +58,9 @@ double attention_flops(const ir::Model& model, int64_t rows, int64_t length) {
 }
 
 int run(const Options& o) {
-  const int threads = o.threads > 0 ? o.threads : topo::read_machine().default_threads();
+  const topo::Machine machine = topo::read_machine();
+  kernels::gemm_set_cache(static_cast<int64_t>(machine.l2_bytes) / std::max(1, machine.l2_cores));
+  const int threads = o.threads > 0 ? o.threads : machine.default_threads();
   ThreadPool pool(threads);
   const ir::Reader reader(o.model);
   const int64_t vocab = graph::validate(reader.model(), o.model);

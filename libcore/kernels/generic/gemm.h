@@ -111,7 +111,8 @@ class GemmPiece {
   };
 
   static int64_t rows_that_fit(int64_t k) {
-    return k == 0 ? kABytes : kABytes / (k * static_cast<int64_t>(sizeof(Operand))) / kMr * kMr;
+    const int64_t bytes = at_most(kABytes, gemm_packed_bytes());
+    return k == 0 ? kABytes : bytes / (k * static_cast<int64_t>(sizeof(Operand))) / kMr * kMr;
   }
 
   // Cuts K into equal blocks of at most kc, or a little more.
