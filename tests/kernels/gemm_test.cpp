@@ -427,12 +427,15 @@ TEST_CASE("gemm: odd sizes and several K blocks") {
 TEST_CASE("gemm: K longer than every ISA's K block, bf16 and fp32 results") {
   for (const Elem c : {Elem::kF32, Elem::kBf16}) {
     for (const B kind : {B::kWeightT, B::kWeight}) {
-      Spec s{9, 70, {{Elem::kBf16, false, kind, Elem::kE4M3, 4500}}};
-      s.c = c;
-      s.bias = true;
-      check(s, 2000 + static_cast<uint32_t>(c));
-      s.terms[0].b = Elem::kBf16;
-      check(s, 2010 + static_cast<uint32_t>(c));
+      for (const int64_t m : {3, 9, 100}) {
+        Spec s{m, 70, {{Elem::kBf16, false, kind, Elem::kE4M3, 4500}}};
+        s.c = c;
+        s.bias = true;
+        check(s, 2000 + static_cast<uint32_t>(c));
+        s.terms[0].b = Elem::kBf16;
+        s.terms.push_back({Elem::kBf16, false, B::kPlainT, Elem::kF32, 8});
+        check(s, 2010 + static_cast<uint32_t>(c));
+      }
     }
     Spec s{9, 70, {{Elem::kBf16, true, B::kPlain, Elem::kE4M3, 2301}}};
     s.c = c;
