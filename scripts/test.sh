@@ -25,7 +25,7 @@ build() {  # PRESET TARGET
 run_ctest() {  # PRESET [CTEST ARGUMENT...]
   local preset=$1
   shift
-  ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --timeout 1200 "$@"
+  ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure --no-tests=error --timeout 1200 "$@"
 }
 
 leg "install" scripts/install_deps.sh build test

@@ -145,7 +145,8 @@ Json export_json(const convert::ExportReport& report, const convert::ExportOptio
 
 std::string export_text(const convert::ExportReport& report, const convert::ExportOptions& asked,
                         double seconds) {
-  std::string text = report.format + " (" + report.family + (report.dtype.empty() ? "" : ", " + report.dtype) +
+  std::string text = report.format + " (" + report.family +
+                     (report.dtype.empty() ? "" : ", " + report.dtype) +
                      "): " + std::to_string(report.tensors) + " tensors, " +
                      cli::human_bytes(report.bytes) + " in " + std::to_string(report.weight_files) +
                      (report.weight_files == 1 ? " file\n" : " files\n");
