@@ -153,7 +153,7 @@ struct Packed {
   Packed(const GemmTable& table, const Weight& from) {
     const Matrix& s = from.source;
     buffer = AlignedBuffer(table.packed_weight_bytes(s.elem, s.rows, s.cols));
-    std::memset(buffer.data(), 0xFF, buffer.size());
+    if (buffer.size() > 0) std::memset(buffer.data(), 0xFF, buffer.size());
     w = PackedWeight{buffer.data(), const_cast<int8_t*>(from.exps.data()), s.rows, s.cols, s.elem};
     // In two calls, cut where the contract allows it.
     const int64_t cut = s.rows > 64 ? 64 : 0;
