@@ -21,7 +21,7 @@ if [[ ! -f $build/CMakeCache.txt ]]; then
   if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
   cmake --preset release -DLF_BUILD_TESTS=OFF "${launcher[@]}" >/dev/null
 fi
-cmake --build "$build" --target loongforge-dispatcher loongforge-convert loongforge-train -j "$(nproc)"
+cmake --build "$build" --target loongforge-dispatcher loongforge-convert loongforge-train lf_completion -j "$(nproc)"
 loongforge=$PWD/$build/bin/loongforge
 "$loongforge" version --json
 
