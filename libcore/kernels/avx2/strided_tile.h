@@ -5,6 +5,7 @@
 #include "kernels/generic/strided.h"
 
 namespace loongforge::kernels::avx2 {
+namespace {
 
 // As in tile.h: named accumulators, one instance per row count and start.
 #define LF_STRIDED_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
@@ -78,4 +79,5 @@ struct StridedTile {
        strided_tile<5, true>, strided_tile<6, true>}};
 };
 
+}  // namespace
 }  // namespace loongforge::kernels::avx2

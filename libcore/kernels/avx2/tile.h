@@ -8,6 +8,7 @@
 #include "kernels/avx2/pack.h"
 
 namespace loongforge::kernels::avx2 {
+namespace {
 
 // sum + x * y, as asm so that each sum stays in its register: g++ 12 rotates them through the
 // factors' registers otherwise.
@@ -111,4 +112,5 @@ struct Tile {
 using TileBf16 = Tile<true>;
 using TileF32 = Tile<false>;
 
+}  // namespace
 }  // namespace loongforge::kernels::avx2

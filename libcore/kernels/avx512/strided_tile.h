@@ -7,6 +7,7 @@
 #include "kernels/generic/strided.h"
 
 namespace loongforge::kernels::avx512 {
+namespace {
 
 // As in tile.h: named accumulators, one instance per shape and start.
 #define LF_STRIDED_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
@@ -104,4 +105,5 @@ struct StridedTile {
 #undef LF_STRIDED_FNS
 };
 
+}  // namespace
 }  // namespace loongforge::kernels::avx512

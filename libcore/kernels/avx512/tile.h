@@ -12,6 +12,7 @@
 #include "kernels/avx512/pack.h"
 
 namespace loongforge::kernels::avx512 {
+namespace {
 
 // Named accumulators and one instance per row count and start: g++ 12 keeps arrays of them, or a
 // start chosen at run time, on the stack.
@@ -167,6 +168,8 @@ struct Tile {
 using TileBf16 = Tile<DotOp, Bf16, true>;
 using TileBf16Fma = Tile<FmaOp, float, true>;
 using TileF32 = Tile<FmaOp, float, false>;
+
+}  // namespace
 
 // Whether vdpbf16ps is worth using here: at least as fast as two zmm FMA. Measured once.
 bool dot_is_fast() noexcept;

@@ -6,6 +6,7 @@
 #include "kernels/generic/strided.h"
 
 namespace loongforge::kernels::scalar {
+namespace {
 
 template <class Operand, bool kRounds>
 struct StridedTile {
@@ -33,4 +34,5 @@ struct StridedTile {
   }
 };
 
+}  // namespace
 }  // namespace loongforge::kernels::scalar

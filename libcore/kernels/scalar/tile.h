@@ -7,6 +7,7 @@
 #include "kernels/generic/pack.h"
 
 namespace loongforge::kernels::scalar {
+namespace {
 
 template <bool kRound>
 struct Tile {
@@ -57,4 +58,5 @@ struct Tile {
 using TileBf16 = Tile<true>;
 using TileF32 = Tile<false>;
 
+}  // namespace
 }  // namespace loongforge::kernels::scalar
