@@ -141,6 +141,7 @@ void TrainingRun::prepare_weights() {
       *params_, session_.pool(), static_cast<float>(options_.fp8_scale_factor));
   executor_->reserve(shape_.longest_micro_batch);
   engine_ = std::make_unique<Engine>(*executor_, *params_, session_.pool(), shape_.lanes);
+  release_free_memory();  // what loading needed and freed
 
   const uint64_t need = checkpoint_bytes(*params_) * static_cast<uint64_t>(options_.save_total_limit + 1);
   const uint64_t free = free_disk_bytes(output_dir_);
