@@ -71,7 +71,6 @@ void Engine::add_all(const float* from, float* to) {
 }
 
 Engine::Result Engine::finish(Part part) {
-  if (result_ != nullptr) give(std::move(result_));
   result_ = std::move(part.gradients);
   Result result{std::move(part.stats), nullptr};
   if (result_ != nullptr) result.gradients = result_->as<float>();

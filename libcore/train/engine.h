@@ -28,6 +28,7 @@ class Engine {
   // micro_batch(i) makes batch i when its turn comes. masks(i): dropout of micro-batch i, may return null.
   template <class MakeBatch, class MakeMasks>
   Result step(int64_t micro_batches, MakeBatch&& micro_batch, MakeMasks&& masks, graph::Profile* profile) {
+    if (result_ != nullptr) give(std::move(result_));
     Part part = reduce(0, lanes_, micro_batches, [&](int64_t i, float* gradients, float* lane) {
       return run_one(micro_batch(i), masks(i), gradients, lane, profile);
     });
