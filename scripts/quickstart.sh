@@ -16,9 +16,12 @@ say "install"
 scripts/install_deps.sh build model
 
 say "build"
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # where there is ccache, another clone's objects serve as well
 if [[ ! -f $build/CMakeCache.txt ]]; then
   launcher=()
-  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  fi
   cmake --preset release -DLF_BUILD_TESTS=OFF "${launcher[@]}" >/dev/null
 fi
 cmake --build "$build" --target loongforge-dispatcher loongforge-convert loongforge-train lf_completion -j "$(nproc)"
