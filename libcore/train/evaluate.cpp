@@ -35,7 +35,7 @@ EvalResult evaluate(Session& session, graph::Parameters& params, const data::Dat
 
 void print_samples(Session& session, graph::Parameters& params) {
   const TrainOptions& o = session.options();
-  const std::vector<data::Prompt> prompts = data::load_prompts(o.sample_prompts, session.style(), session.tokenizer());
+  const std::vector<data::Prompt>& prompts = session.prompts();
   int64_t longest = 0;
   for (const data::Prompt& p : prompts) longest = std::max(longest, static_cast<int64_t>(p.ids.size()));
   graph::Executor executor(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "base/env.h"
 #include "base/error.h"
@@ -58,8 +59,27 @@ void check_options(const TrainOptions& o) {
     throw_usage("--adapter_path needs --finetuning_type lora");
 }
 
+void check_paths(const TrainOptions& o) {
+  namespace fs = std::filesystem;
+  if (!fs::exists(o.model_path)) throw_no_input(o.model_path, "does not exist");
+  if (!o.adapter_path.empty()) adapter_options(o.adapter_path);
+  if (o.eval_only || o.preview > 0) return;
+  if (o.output_dir.empty()) {
+    if (o.dry_run) return;
+    throw_usage("--output_dir is missing", "name a folder for checkpoints");
+  }
+  const fs::path output = o.output_dir;
+  if (fs::exists(output) && !fs::is_directory(output)) throw_usage("--output_dir " + o.output_dir + " is no folder");
+  const std::string& resume = o.resume_from_checkpoint;
+  if (!resume.empty() && resume != "true" && !fs::is_directory(resume)) throw_no_input(resume, "is no checkpoint folder");
+  if (resume.empty() && !o.overwrite_output_dir && fs::exists(output / "run_config.json"))
+    throw_usage(o.output_dir + " already holds a run",
+                "continue it with --resume_from_checkpoint, or start anew with --overwrite_output_dir");
+}
+
 Session::Session(const TrainOptions& options, const Output& output) : options_(options), output_(output) {
   check_options(options);
+  check_paths(options);
   const topo::Machine machine = topo::read_machine();
   kernels::gemm_set_cache(static_cast<int64_t>(machine.l2_bytes) / std::max(1, machine.l2_cores));
   const int threads = options.threads > 0 ? options.threads : machine.default_threads();
@@ -67,6 +87,8 @@ Session::Session(const TrainOptions& options, const Output& output) : options_(o
   reader_ = std::make_unique<ir::Reader>(options.model_path);
   vocab_ = graph::validate(reader_->model(), options.model_path);
   load_tokenizer();
+  parameter_options();  // refuses wrong targets and environment before data is read
+  if (!options.sample_prompts.empty()) prompts_ = data::load_prompts(options.sample_prompts, style_, *tokenizer_);
 }
 
 void Session::load_tokenizer() {

@@ -29,6 +29,7 @@ class Session {
   int64_t vocab() const { return vocab_; }                       // rows of the head
   const data::Tokenizer& tokenizer() const { return *tokenizer_; }
   const data::PromptStyle& style() const { return style_; }
+  const std::vector<data::Prompt>& prompts() const { return prompts_; }   // of --sample_prompts, read at the start
 
   data::Dataset load_dataset(const std::string& path_or_name) const;
   graph::ParameterOptions parameter_options() const;             // of the run's precision and fine-tuning type
@@ -49,9 +50,12 @@ class Session {
   std::optional<data::Tokenizer> tokenizer_;
   std::optional<data::ChatTemplate> chat_;
   data::PromptStyle style_;
+  std::vector<data::Prompt> prompts_;
 };
 
 // Throws Error(kUsage) for values that no run can have, naming the flag.
 void check_options(const TrainOptions& options);
+// What the file system can refuse before any data is read: the model, the output folder, a checkpoint, an adapter.
+void check_paths(const TrainOptions& options);
 
 }  // namespace loongforge::train

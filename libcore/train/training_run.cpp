@@ -50,7 +50,13 @@ TrainingRun::TrainingRun(Session& session, const data::Dataset& dataset, const d
       overflow_(session.options().fp8_overflow_log_level) {}
 
 TrainingRun::~TrainingRun() {
-  if (lock_ >= 0) ::close(lock_);  // releases the lock
+  if (lock_ < 0) return;
+  std::error_code ignored;
+  if (!started_) {  // refused before it began: as if it had never been
+    fs::remove(output_dir_ / ".lock", ignored);
+    if (created_) fs::remove(output_dir_, ignored);
+  }
+  ::close(lock_);  // releases the lock
 }
 
 // What decides the bits of a run: must be the same to continue it.
@@ -81,9 +87,8 @@ void TrainingRun::check_identity(const Json& saved) const {
 }
 
 void TrainingRun::open_output() {
-  if (options_.output_dir.empty()) throw_usage("--output_dir is missing", "name a folder for checkpoints");
   std::error_code error;
-  fs::create_directories(output_dir_, error);
+  created_ = fs::create_directories(output_dir_, error);
   if (error) throw_failed(output_dir_.string(), "cannot be made: " + error.message());
   lock_ = ::open((output_dir_ / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock_ < 0) throw_failed(output_dir_.string(), "cannot be written to");
@@ -98,9 +103,6 @@ void TrainingRun::open_output() {
     verify_checkpoint(resume);
     resume_ = resume;
   } else if (fs::exists(output_dir_ / "run_config.json")) {
-    if (!options_.overwrite_output_dir)
-      throw_usage(output_dir_.string() + " already holds a run",
-                  "continue it with --resume_from_checkpoint, or start anew with --overwrite_output_dir");
     for (const fs::directory_entry& entry : fs::directory_iterator(output_dir_))
       if (entry.path().filename().string().starts_with("checkpoint-") || entry.path().filename() == "metrics.jsonl")
         fs::remove_all(entry.path());
@@ -164,7 +166,8 @@ void TrainingRun::announce() const {
   log_info(session_.recipe().describe());
   const int64_t buffers = engine_->buffers_needed(shape_.micro_batches_per_step);
   const uint64_t bytes = static_cast<uint64_t>(buffers) * static_cast<uint64_t>(p.trainable_floats()) * 4;
-  log_info("gradients: " + std::to_string(shape_.lanes) + " lanes, " + std::to_string(buffers) + " buffers, " + megabytes(bytes));
+  log_info("gradients: summed in " + std::to_string(shape_.lanes) + (shape_.lanes == 1 ? " lane, " : " lanes, ") +
+           std::to_string(buffers) + (buffers == 1 ? " buffer, " : " buffers, ") + megabytes(bytes));
   if (resume_) log_info("continued from " + resume_->string() + " at step " + std::to_string(state_.step));
 }
 
@@ -290,8 +293,11 @@ bool TrainingRun::due(Strategy strategy, int64_t steps) const {
 }
 
 int TrainingRun::run() {
+  // A model or a --lora_target that does not fit is refused before anything is written.
+  graph::Parameters::declare(session_.reader(), session_.parameter_options(), session_.pool());
   open_output();
   prepare_weights();
+  started_ = true;
   write_text_atomic(output_dir_ / "run_config.json", options_.resolved_config_json.empty() ? std::string("{}\n")
                                                                                            : options_.resolved_config_json);
   Json info = Json::object();  // beside the configuration: what the run was made of
@@ -306,9 +312,10 @@ int TrainingRun::run() {
   const Strategy eval_strategy =
       options_.eval_strategy == Strategy::kNo && eval_dataset_ != nullptr && options_.eval_steps > 0 ? Strategy::kSteps
                                                                                                      : options_.eval_strategy;
-  const bool evaluates = eval_strategy != Strategy::kNo;
+  // Prompts without an evaluation are answered at the end.
+  const bool evaluates = eval_strategy != Strategy::kNo || !options_.sample_prompts.empty();
   const SignalGuard signals;
-  if (evaluates && options_.eval_on_start && state_.step == 0) evaluate_now();
+  if (eval_strategy != Strategy::kNo && options_.eval_on_start && state_.step == 0) evaluate_now();
   while (state_.step < shape_.plan.total_steps()) {
     skipped_in_a_row_ = step() ? 0 : skipped_in_a_row_ + 1;
     if (skipped_in_a_row_ > 0) ++state_.nonfinite_steps;

@@ -68,6 +68,7 @@ class TrainingRun {
   RunShape shape_;
   std::filesystem::path output_dir_;
   int lock_ = -1;
+  bool created_ = false, started_ = false;  // the folder by us; the run by writing its configuration
   std::optional<std::filesystem::path> resume_;
   std::unique_ptr<ir::Reader> checkpoint_reader_;  // full fine-tuning continued: the masters
   std::unique_ptr<graph::Parameters> params_;

@@ -178,6 +178,39 @@ TEST_CASE("an output folder that holds a run, or is in use, is not touched") {
   CHECK(other.err.find("another seed") != std::string::npos);
 }
 
+TEST_CASE("a run that is refused leaves nothing behind, whatever is wrong") {
+  const TempDir dir;
+  std::ofstream(dir / "file") << "x";
+  struct Refusal {
+    std::vector<std::string> words;
+    int code;
+    const char* says;
+  };
+  for (const Refusal& r : {Refusal{{"--sample_prompts", dir / "absent.txt"}, 66, "absent.txt"},
+                           Refusal{{"--lora_target", "query"}, 2, "lora_target names no linear layer"},
+                           Refusal{{"--adapter", dir / "absent"}, 66, "absent"},
+                           Refusal{{"--resume_from_checkpoint", dir / "absent"}, 66, "is no checkpoint folder"}}) {
+    const Outcome o = run({train_words(dir / "out", r.words)});
+    CAPTURE(o.err);
+    CHECK(o.code == r.code);
+    CHECK(o.err.find(r.says) != std::string::npos);
+    CHECK_FALSE(fs::exists(dir / "out"));
+  }
+  const Outcome file = run({train_words(dir / "file", {})});
+  CHECK(file.code == 2);
+  CHECK(file.err.find("is no folder") != std::string::npos);
+  CHECK(std::count(file.err.begin(), file.err.end(), '\n') == 1);
+}
+
+TEST_CASE("prompts without an evaluation are answered at the end") {
+  const TempDir dir;
+  std::ofstream(dir / "prompts.txt") << "What is LoongArch?\n";
+  const Outcome o = run({train_words(dir / "out", {"--max_steps", "1", "--sample_prompts", dir / "prompts.txt",
+                                                   "--sample_max_new_tokens", "5"})});
+  REQUIRE_MESSAGE(o.code == 0, o.err);
+  CHECK(o.out.starts_with("prompt: What is LoongArch?\nanswer: "));
+}
+
 TEST_CASE("dataset faults name file and line, and nothing is written") {
   const TempDir dir;
   struct Fault {

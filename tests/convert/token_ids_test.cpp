@@ -68,9 +68,11 @@ TEST_CASE("the pad rule") {
 }
 
 TEST_CASE("ids outside of the vocabulary are said") {
-  const convert::TokenIds ids = resolve_token_ids(config(0), nullptr, nullptr, 10);
+  const convert::TokenIds ids = resolve_token_ids(config(10), nullptr, nullptr, std::nullopt);
   REQUIRE(ids.warnings.size() == 1);
   CHECK(ids.warnings[0].find("pad token id 10 is outside") != std::string::npos);
+  LF_CHECK_ERROR(resolve_token_ids(config(0), nullptr, nullptr, 10), ErrorCode::kUsage,
+                 "--pad_token_id 10 is outside");
 }
 
 TEST_CASE("generation_config.json of a source without one") {
