@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "convert/export_check.h"
 #include "convert/export_rows.h"
 #include "convert/merge.h"
 #include "convert/paths.h"
@@ -88,6 +89,7 @@ class HfExport {
     report_.family = model_.family;
     if (!options_.adapter.empty())
       adapter_.emplace(folder_with(options_.adapter, "adapter_config.json", "PEFT adapter"));
+    check_config(family(), model_, reader_.folder());
     plan_tensors();
     plan_merge();
     plan_files();

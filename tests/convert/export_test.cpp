@@ -400,3 +400,17 @@ TEST_CASE("wrong exports end in one line and nothing is written") {
   test::write_file(dir / "ir" / "weights-00001-of-00001.lir", weights);
   refuse(options(), dir, ErrorCode::kBadData, "is damaged");
 }
+
+TEST_CASE("a configuration that its tensors contradict is not exported") {
+  const test::TempDir dir;
+  import_model(test::import_options(checkpoint("llama3"), dir / "ir"));
+  const std::filesystem::path file = dir / "ir" / "loongir_model.json";
+  std::string text = read_text(file);
+  const size_t at = text.find("\"hidden_size\":");
+  REQUIRE(at != std::string::npos);
+  const size_t digits = text.find_first_of("0123456789", at), end = text.find_first_not_of("0123456789", digits);
+  text.replace(digits, end - digits, "72");
+  write_text_atomic(file, text);
+  LF_CHECK_ERROR(export_model(test::export_options(dir / "ir", dir / "hf")), ErrorCode::kBadData, "loongir_model.json");
+  CHECK_FALSE(std::filesystem::exists(dir / "hf"));
+}
