@@ -10,11 +10,11 @@ namespace {
 inline constexpr int kFewRows = 4;
 inline constexpr int64_t kAhead = 1024;  // bytes of weight that are asked for in advance
 
-template <bool kSmall>
+template <class Decoder>
 struct Fp8Rows {
-  Fp8Decoder d;
+  Decoder decode;
   static constexpr int64_t kRowBytes = 16;
-  LF_INLINE V load(const uint8_t* p) const { return decode<kSmall>(d, load128(p)); }
+  LF_INLINE V load(const uint8_t* p) const { return decode(load128(p)); }
 };
 struct Bf16Rows {
   static constexpr int64_t kRowBytes = 32;
@@ -35,28 +35,39 @@ struct Bf16Rows {
     c##i##0 = mul_add(x, b.lo, c##i##0);         \
     c##i##1 = mul_add(x, b.hi, c##i##1);         \
   }
+#define LF_FEW_K                \
+  {                             \
+    const V b = from.load(src); \
+    LF_FEW_ROWS(LF_FEW_STEP)    \
+    src += Rows::kRowBytes;     \
+    a += 6;                     \
+  }
 #define LF_FEW_STORE(i)                         \
   if constexpr (i < kRows) {                    \
     _mm256_storeu_ps(c + i * ldc, c##i##0);     \
     _mm256_storeu_ps(c + i * ldc + 8, c##i##1); \
   }
 
-// c[i][0 .. 15] += rows i of a, times `count` rows of 16 stored values. REQUIRES count > 0.
+// c[i][0 .. 15] += rows i of a, times `count` rows of 16 stored values.
 template <int kRows, class Rows>
 [[gnu::noinline]] void few_rows(const Rows& rows, const uint8_t* src, int64_t count, const float* a,
                                 float* c, int64_t ldc) {
   const Rows from = rows;
   LF_FEW_ROWS(LF_FEW_START)
-  do {
-    const V b = from.load(src);
-    _mm_prefetch(reinterpret_cast<const char*>(src + kAhead), _MM_HINT_T0);
-    LF_FEW_ROWS(LF_FEW_STEP)
-    src += Rows::kRowBytes;
-    a += 6;
-  } while (--count > 0);
+  const auto ahead = [](const uint8_t* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p + kAhead), _MM_HINT_T0);
+  };
+  for (; count >= 4; count -= 4) {
+    // 64 or 128 bytes.
+    ahead(src);
+    if constexpr (Rows::kRowBytes > 16) ahead(src + 64);
+    LF_FEW_K LF_FEW_K LF_FEW_K LF_FEW_K
+  }
+  for (; count > 0; --count) LF_FEW_K
   LF_FEW_ROWS(LF_FEW_STORE)
 }
 #undef LF_FEW_STORE
+#undef LF_FEW_K
 #undef LF_FEW_STEP
 #undef LF_FEW_START
 #undef LF_FEW_ROWS
@@ -81,15 +92,11 @@ void few_of_weight_t(int rows, const PackedWeight& w, int64_t n0, int64_t k0, in
   if (w.elem == Elem::kBf16)
     return few_rows_of(rows, Bf16Rows{}, w.data + first * 2, total, a, c, ldc);
   for (int64_t r = 0; r < total; r += kWeightBlock, a += 6 * kWeightBlock) {
-    const int exp = weight_exp(w, n0, k0 + r);
-    const Fp8Decoder d = fp8_decoder(w.elem, exp, Tile::kRounds);
     const int64_t count = total - r < kWeightBlock ? total - r : kWeightBlock;
     const uint8_t* src = w.data + first + r * 16;
-    if (needs_flush(exp)) {
-      few_rows_of(rows, Fp8Rows<true>{d}, src, count, a, c, ldc);
-    } else {
-      few_rows_of(rows, Fp8Rows<false>{d}, src, count, a, c, ldc);
-    }
+    with_decoder(w.elem, weight_exp(w, n0, k0 + r), Tile::kRounds, [&](auto decode) {
+      few_rows_of(rows, Fp8Rows<decltype(decode)>{decode}, src, count, a, c, ldc);
+    });
   }
 }
 

@@ -62,11 +62,14 @@ LF_INLINE __m256 as_operand(const Bf16*, __m256 x) {
 }
 
 // ---- B panels of 16 columns.
+inline constexpr int64_t kRowsAhead = 16;  // whose lines are asked for in advance
+
 // src[kk, j]
 template <bool kRound, class T>
 void pack_b_rows(const T* src, int64_t ld, int cols, int64_t k, float* dst) {
   for (int64_t kk = 0; kk < k; ++kk, src += ld) {
     float* out = dst + (kk ^ 1) * 16;
+    _mm_prefetch(reinterpret_cast<const char*>(src + kRowsAhead * ld), _MM_HINT_T0);
     if (cols == 16) {
       _mm256_storeu_ps(out, as_operand<kRound>(src, load8(src)));
       _mm256_storeu_ps(out + 8, as_operand<kRound>(src, load8(src + 8)));

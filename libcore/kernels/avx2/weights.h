@@ -16,43 +16,47 @@ namespace {
 // ---- 16 FP8 codes to values. A code moved to the top of a 16-bit word and, for E4M3-LA, its
 // exponent to where fp16's low exponent bits are, is the fp16 of value * 2^-3 (E5M2: of the value
 // itself), subnormals included.
-struct Fp8Decoder {
-  __m256i cleared;  // bits that the shift leaves wrong
-  int shift;
-  __m256 scale;
-  __m256 least;  // magnitudes under it become 0
-};
-
 LF_INLINE __m256 power_of_two(int exp) {
   return _mm256_castsi256_ps(_mm256_set1_epi32((exp + 127) << 23));
 }
-// Of code * 2^exp. flushed: under 2^-55 becomes 0.
-LF_INLINE Fp8Decoder fp8_decoder(Elem fp8, int exp, bool flushed) {
-  const bool e4m3 = fp8 == Elem::kE4M3;
-  return Fp8Decoder{_mm256_set1_epi16(static_cast<int16_t>(e4m3 ? 0xBFFF : 0xFFFF)), e4m3 ? 7 : 8,
-                    power_of_two(e4m3 ? exp + 3 : exp),
-                    flushed ? power_of_two(-55) : _mm256_setzero_ps()};
-}
-// kSmall: the scale is so small that values can be under d.least.
-template <bool kSmall>
-LF_INLINE V decode(const Fp8Decoder& d, __m128i codes) {
-  const __m256i words = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), d.shift);
-  const __m256i halves = _mm256_and_si256(words, d.cleared);
-  __m256 lo = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(halves)), d.scale);
-  __m256 hi = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1)), d.scale);
-  if constexpr (kSmall) {
-    const __m256 sign = _mm256_set1_ps(-0.0f);
-    const auto flush = [&](__m256 x) {
-      const __m256 kept = _mm256_cmp_ps(_mm256_andnot_ps(sign, x), d.least, _CMP_GE_OQ);
-      return _mm256_and_ps(x, _mm256_or_ps(kept, sign));
-    };
-    lo = flush(lo);
-    hi = flush(hi);
+// kSmall: magnitudes under 2^-55 become 0, which the scale makes possible.
+template <bool kE4M3, bool kSmall>
+struct Fp8Decoder {
+  __m256 scale;
+
+  LF_INLINE V operator()(__m128i codes) const {
+    __m256i halves = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), kE4M3 ? 7 : 8);
+    // The extended sign reached fp16's top exponent bit.
+    if constexpr (kE4M3)
+      halves = _mm256_and_si256(halves, _mm256_set1_epi16(static_cast<int16_t>(0xBFFF)));
+    const __m256 lo = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
+    const __m256 hi = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
+    return V::of(flush(_mm256_mul_ps(lo, scale)), flush(_mm256_mul_ps(hi, scale)));
   }
-  return V::of(lo, hi);
+  static LF_INLINE __m256 flush(__m256 x) {
+    if constexpr (!kSmall) return x;
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    const __m256 kept = _mm256_cmp_ps(_mm256_andnot_ps(sign, x), power_of_two(-55), _CMP_GE_OQ);
+    return _mm256_and_ps(x, _mm256_or_ps(kept, sign));
+  }
+};
+
+// f(decoder of code * 2^exp). flushed: under 2^-55 becomes 0.
+template <class F>
+LF_INLINE void with_decoder(Elem fp8, int exp, bool flushed, F f) {
+  const bool small = flushed && exp < -39;  // the smallest code is 2^-16 (E5M2) or 2^-14
+  const bool e4m3 = fp8 == Elem::kE4M3;
+  const __m256 scale = power_of_two(e4m3 ? exp + 3 : exp);
+  if (e4m3 && !small) {
+    f(Fp8Decoder<true, false>{scale});
+  } else if (e4m3) {
+    f(Fp8Decoder<true, true>{scale});
+  } else if (!small) {
+    f(Fp8Decoder<false, false>{scale});
+  } else {
+    f(Fp8Decoder<false, true>{scale});
+  }
 }
-// The smallest code is 2^-16 (E5M2) or 2^-14.
-LF_INLINE bool needs_flush(int exp) { return exp < -39; }
 
 LF_INLINE int64_t padded(int64_t x) { return (x + 15) / 16 * 16; }
 LF_INLINE int weight_exp(const PackedWeight& w, int64_t row, int64_t col) {
@@ -67,11 +71,6 @@ LF_INLINE V operand(V x) {
 
 // ---- W^T: columns n0 .. n0 + 15, rows k0 .. k0 + k of the product's B. REQUIRES n0 % 16 == 0, k0
 // % 128 == 0.
-template <bool kSmall>
-LF_INLINE void decode_rows(const Fp8Decoder& d, const uint8_t* src, int64_t rows, float* dst) {
-  for (int64_t r = 0; r < rows; ++r) decode<kSmall>(d, load128(src + r * 16)).store(dst + r * 16);
-}
-
 template <class Tile>
 void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k, float* dst) {
   const int64_t rows = (k + 1) / 2 * 2;
@@ -88,15 +87,12 @@ void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
     return;
   }
   for (int64_t r = 0; r < rows; r += kWeightBlock) {
-    const int exp = weight_exp(w, n0, k0 + r);
-    const Fp8Decoder d = fp8_decoder(w.elem, exp, Tile::kRounds);
     const int64_t count = rows - r < kWeightBlock ? rows - r : kWeightBlock;
     const uint8_t* src = w.data + first + r * 16;
-    if (needs_flush(exp)) {
-      decode_rows<true>(d, src, count, dst + r * 16);
-    } else {
-      decode_rows<false>(d, src, count, dst + r * 16);
-    }
+    float* out = dst + r * 16;
+    with_decoder(w.elem, weight_exp(w, n0, k0 + r), Tile::kRounds, [&](auto decode) {
+      for (int64_t i = 0; i < count; ++i) decode(load128(src + i * 16)).store(out + i * 16);
+    });
   }
 }
 
@@ -157,14 +153,13 @@ void panel_of_weight(const PackedWeight& w, int64_t j0, int64_t n0, int64_t n, f
       transpose_values<false>(reinterpret_cast<const Bf16*>(w.data) + first, rows, dst);
       continue;
     }
-    const int exp = weight_exp(w, row, j0);
-    const Fp8Decoder d = fp8_decoder(w.elem, exp, Tile::kRounds);
     __m128i codes[16];
     transpose_bytes(w.data + first, codes);
-    for (int i = 0; i < rows; ++i) {
-      const V x = needs_flush(exp) ? decode<true>(d, codes[i]) : decode<false>(d, codes[i]);
-      x.store(dst + (i ^ 1) * 16);
-    }
+    with_decoder(w.elem, weight_exp(w, row, j0), Tile::kRounds, [&](auto decode) {
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i)
+        if (i < rows) decode(codes[i]).store(dst + (i ^ 1) * 16);
+    });
   }
 }
 
@@ -180,16 +175,16 @@ void panel_of_fp8(const Mat& b, int64_t j0, int cols, int64_t k0, int64_t k, flo
     }
     const int64_t row = k0 + kk;
     const int exp = b.exps[row * b.ld_exps + j0 / kFeatureBlock];
-    const Fp8Decoder d = fp8_decoder(b.elem, exp, Tile::kRounds);
     const uint8_t* codes = static_cast<const uint8_t*>(b.data) + row * b.ld + j0;
+    // The next rows' lines are far apart, where the CPU does not look for them by itself.
+    _mm_prefetch(reinterpret_cast<const char*>(codes + kRowsAhead * b.ld), _MM_HINT_T0);
     alignas(16) uint8_t edge[16] = {};
     if (cols < 16) {
       memcpy(edge, codes, static_cast<size_t>(cols));
       codes = edge;
     }
-    const V x =
-        needs_flush(exp) ? decode<true>(d, load128(codes)) : decode<false>(d, load128(codes));
-    x.store(out);
+    with_decoder(b.elem, exp, Tile::kRounds,
+                 [&](auto decode) { decode(load128(codes)).store(out); });
   }
 }
 
