@@ -52,7 +52,7 @@ else
   echo "quickstart.sh: it shows every step, but its answers are no language." >&2
   model=$data/tiny_model
   name=quickstart-tiny
-  tuning=(--learning_rate 5e-3 --num_train_epochs 3)
+  tuning=(--learning_rate 1e-2 --num_train_epochs 20)
 fi
 echo "$model"
 
@@ -71,7 +71,7 @@ run=(--model_path "$work/model.lir" --dataset "$data/records.jsonl" --output_dir
 say "fine-tune with LoRA in FP8"
 start=$SECONDS
 rm -rf "${work:?}/run"
-"$loongforge" train "${run[@]}" --report_to jsonl --logging_steps 5
+"$loongforge" train "${run[@]}" --report_to jsonl --logging_steps 10
 echo "training took $((SECONDS - start)) s"
 
 say "after: loss on the same records, the same prompts"

@@ -49,17 +49,6 @@ constexpr cli::Option kTable[] = {
     {"json", OptionType::kFlag, "false", nullptr, kRun, "print the report as one JSON object"},
 };
 
-// An option of the other direction on the command line or in the configuration is a contradiction;
-// from the environment or a default it is not.
-void refuse_given(const cli::Options& options, std::initializer_list<const char*> names,
-                  const char* what, const char* hint) {
-  for (const char* name : names) {
-    const cli::Source source = options.source(name);
-    if (source == cli::Source::kFlag || source == cli::Source::kConfig)
-      throw_usage(options.place(name) + " " + what, hint);
-  }
-}
-
 }  // namespace
 
 constinit const cli::Command convert_command = {
@@ -70,8 +59,8 @@ constinit const cli::Command convert_command = {
     kTable};
 
 convert::ImportOptions import_options(const cli::Options& options, int threads) {
-  refuse_given(options, {"adapter", "merge", "dtype", "max-shard-size"},
-               "counts for an export only", "add --export hf or --export peft, or leave it out");
+  options.refuse_given({"adapter", "merge", "dtype", "max-shard-size"}, "counts for an export only",
+                       "add --export hf or --export peft, or leave it out");
   convert::ImportOptions result;
   result.input_path = options.require("input-path", "name a Hugging Face folder or a .gguf file");
   result.output_path = options.require("output-path", "name the LoongIR folder to make");
@@ -93,8 +82,7 @@ convert::ImportOptions import_options(const cli::Options& options, int threads) 
 }
 
 convert::ExportOptions export_options(const cli::Options& options, int threads) {
-  refuse_given(
-      options,
+  options.refuse_given(
       {"quantize", "quantize_head", "device", "tokenizer_path", "pad_token_id", "model-name"},
       "counts for an import only",
       "leave it out with --export; --dtype chooses the type of exported weights");
@@ -111,8 +99,8 @@ convert::ExportOptions export_options(const cli::Options& options, int threads) 
   result.dry_run = options.flag("dry_run");
   result.threads = threads;
   if (result.format == "peft")
-    refuse_given(options, {"max-shard-size"}, "counts for --export hf only",
-                 "an adapter is one file");
+    options.refuse_given({"max-shard-size"}, "counts for --export hf only",
+                         "an adapter is one file");
   return result;
 }
 

@@ -127,17 +127,6 @@ constexpr cli::Option kTable[] = {
     {"json", OptionType::kFlag, "false", nullptr, kReport, "print results as one JSON object"},
 };
 
-bool given(const cli::Options& options, const char* name) {
-  const cli::Source source = options.source(name);
-  return source == cli::Source::kFlag || source == cli::Source::kConfig;
-}
-
-void refuse_given(const cli::Options& options, std::initializer_list<const char*> names,
-                  const char* what, const char* hint) {
-  for (const char* name : names)
-    if (given(options, name)) throw_usage(options.place(name) + " " + what, hint);
-}
-
 // The position of an option's value in its domain's order of words, as an enum of the same order.
 template <class Enum>
 Enum choice(const cli::Options& options, const char* name,
@@ -164,8 +153,7 @@ void fill_tuning(const cli::Options& options, train::TrainOptions* result) {
   result->lora_target = options.text("lora_target");
   result->use_rslora = options.flag("use_rslora");
   if (result->finetuning_type == train::FinetuningType::kFull)
-    refuse_given(
-        options,
+    options.refuse_given(
         {"lora_rank", "lora_alpha", "lora_dropout", "lora_target", "use_rslora", "adapter"},
         "contradicts --finetuning_type full", "use --finetuning_type lora, or leave it out");
 }
@@ -192,7 +180,7 @@ void fill_optimisation(const cli::Options& options, train::TrainOptions* result)
   if (result->max_steps == 0)
     throw_usage(options.place("max_steps") + ": 0 steps train nothing",
                 "give N > 0, or -1 for no limit");
-  if (result->global_batch_size > 0 && given(options, "gradient_accumulation_steps") &&
+  if (result->global_batch_size > 0 && options.given("gradient_accumulation_steps") &&
       result->global_batch_size !=
           result->per_device_train_batch_size * result->gradient_accumulation_steps)
     throw_usage("--global_batch_size contradicts --gradient_accumulation_steps",
@@ -216,7 +204,7 @@ void fill_evaluation(const cli::Options& options, train::TrainOptions* result) {
   if (evaluates && result->eval_dataset.empty() && result->sample_prompts.empty())
     throw_usage("an evaluation is asked for, but --eval_dataset is missing",
                 "name a dataset, or use --eval_strategy no");
-  if (result->eval_strategy != train::Strategy::kSteps && given(options, "eval_steps"))
+  if (result->eval_strategy != train::Strategy::kSteps && options.given("eval_steps"))
     throw_usage(options.place("eval_steps") + " contradicts --eval_strategy " +
                     options.text("eval_strategy"),
                 "use --eval_strategy steps");
@@ -227,15 +215,21 @@ void fill_saving(const cli::Options& options, train::TrainOptions* result) {
   result->save_strategy = strategy(options, "save_strategy");
   result->save_steps = options.integer("save_steps");
   result->save_total_limit = options.integer("save_total_limit");
-  if (result->save_strategy != train::Strategy::kSteps && given(options, "save_steps"))
+  if (result->save_strategy != train::Strategy::kSteps && options.given("save_steps"))
     throw_usage(options.place("save_steps") + " contradicts --save_strategy " +
                     options.text("save_strategy"),
                 "use --save_strategy steps");
-  const std::string& resume = options.text("resume_from_checkpoint");
-  if (resume != "false") result->resume_from_checkpoint = resume;
-  if (result->overwrite_output_dir && !result->resume_from_checkpoint.empty())
+  // Of the two the one of higher rank counts: a flag resumes a run whose configuration said to
+  // start anew.
+  const cli::Source resume = options.source("resume_from_checkpoint"),
+                    overwrite = options.source("overwrite_output_dir");
+  const std::string& from = options.text("resume_from_checkpoint");
+  const bool resumes = from != "false", overwrites = options.flag("overwrite_output_dir");
+  if (resumes && overwrites && resume == overwrite)
     throw_usage("--overwrite_output_dir contradicts --resume_from_checkpoint",
                 "leave one of them out");
+  if (resumes && !(overwrites && overwrite > resume)) result->resume_from_checkpoint = from;
+  result->overwrite_output_dir = overwrites && !(resumes && resume > overwrite);
 }
 
 // What the run is, and the paths that this needs.
@@ -265,7 +259,6 @@ constinit const cli::Command train_command = {
 train::TrainOptions train_options(const cli::Options& options) {
   train::TrainOptions result;
   fill_mode(options, &result);
-  result.overwrite_output_dir = options.flag("overwrite_output_dir");
   result.adapter_path = options.text("adapter");
   result.template_name = options.text("template");
   result.cutoff_len = options.integer("cutoff_len");

@@ -254,6 +254,23 @@ void Options::set(std::string_view name, std::string text, Source source) {
 
 Source Options::source(std::string_view name) const { return entry(name).source; }
 
+bool Options::given(std::string_view name) const {
+  const Entry& found = entry(name);
+  if (found.source == Source::kFlag) return true;
+  if (found.source != Source::kConfig) return false;
+  const Option& option = *found.option;
+  if (option.preset == nullptr) return true;
+  if (option.type == OptionType::kDouble)  // "16" and 16.0 are one value
+    return parse_number<double>(found.text) != parse_number<double>(option.preset);
+  return found.text != option.preset;
+}
+
+void Options::refuse_given(std::initializer_list<const char*> names, const char* what,
+                           const char* hint) const {
+  for (const char* name : names)
+    if (given(name)) throw Error(ErrorCode::kUsage, "", place(name) + " " + what, hint);
+}
+
 std::string Options::place(std::string_view name) const {
   const Entry& found = entry(name);
   const std::string canonical = canonical_name(*found.option);

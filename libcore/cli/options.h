@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,8 +80,11 @@ class LF_API Options {
 
   bool has(std::string_view name) const { return source(name) != Source::kUnset; }
   Source source(std::string_view name) const;
-  std::string place(std::string_view name)
-      const;  // "--lora_rank", "LOONGFORGE_LORA_RANK", "lora_rank in run.json", "default"
+  // The user asked for this value: on the command line, or in a configuration file with another
+  // value than the default (a resolved configuration holds every default, which asks for nothing).
+  bool given(std::string_view name) const;
+  // "--lora_rank", "LOONGFORGE_LORA_RANK", "lora_rank in run.json", "default of --lora_rank"
+  std::string place(std::string_view name) const;
 
   // REQUIRES the name stands in the table with a type that fits; has(name), except flag() (unset:
   // false), text() and list() (unset: empty).
@@ -92,6 +96,10 @@ class LF_API Options {
 
   // text(name); Error(kUsage) "--name is missing" with the hint when it is unset or empty.
   const std::string& require(std::string_view name, std::string hint = {}) const;
+
+  // Error(kUsage) "<place> <what>" for the first of the names that is given.
+  void refuse_given(std::initializer_list<const char*> names, const char* what,
+                    const char* hint) const;
 
   // Every set value, typed, in the order of the table: a file that --config reads back to the same
   // values.

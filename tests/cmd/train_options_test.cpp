@@ -2,11 +2,14 @@
 // states.
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include "cli/options_parse.h"
 #include "cmd/commands.h"
 #include "cmd/train/options.h"
 #include "support/expect_error.h"
 #include "support/json.h"
+#include "support/temp_dir.h"
 
 namespace loongforge::cmd {
 namespace {
@@ -151,6 +154,33 @@ TEST_CASE(
         "p");
   LF_CHECK_ERROR(filled({"--model_path", "m", "--eval_only"}), ErrorCode::kUsage,
                  "--dataset is missing");
+}
+
+TEST_CASE("a resolved configuration is read again, whatever it was made with") {
+  const test::TempDir folder;
+  const auto again = [&](std::vector<const char*> words, std::vector<const char*> more) {
+    for (const char* word : {"--model_path", "m", "--dataset", "d", "--output_dir", "o"})
+      words.push_back(word);
+    const std::string path = (folder / "run_config.json").string();
+    std::ofstream(path) << filled(words).resolved_config_json;
+    more.insert(more.begin(), {"--config", path.c_str()});
+    return filled(more);
+  };
+  CHECK(again({"--finetuning_type", "full"}, {}).finetuning_type == train::FinetuningType::kFull);
+  CHECK(again({"--save_strategy", "epoch"}, {}).save_strategy == train::Strategy::kEpoch);
+  CHECK(again({"--global_batch_size", "5"}, {}).global_batch_size == 5);
+  CHECK(again({"--eval_dataset", "e", "--eval_steps", "3"}, {}).eval_steps == 3);
+  CHECK(again({"--lora_alpha", "16.50"}, {}).lora_alpha == 16.5);
+  LF_CHECK_ERROR(again({"--lora_rank", "4"}, {"--finetuning_type", "full"}), ErrorCode::kUsage,
+                 "lora_rank in ");
+  // A flag resumes a run that was told to start anew.
+  const train::TrainOptions resumed =
+      again({"--overwrite_output_dir"}, {"--resume_from_checkpoint"});
+  CHECK(resumed.resume_from_checkpoint == "true");
+  CHECK_FALSE(resumed.overwrite_output_dir);
+  const train::TrainOptions anew = again({"--resume_from_checkpoint"}, {"--overwrite_output_dir"});
+  CHECK(anew.resume_from_checkpoint.empty());
+  CHECK(anew.overwrite_output_dir);
 }
 
 TEST_CASE("the resolved configuration holds every value by its canonical name") {
