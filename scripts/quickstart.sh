@@ -64,13 +64,13 @@ say "before: loss on held-out records, two answers"
   --per_device_eval_batch_size 4 --sample_prompts "$data/prompts.txt" --sample_max_new_tokens 64 | tee "$work/before.txt"
 
 say "what the run will take"
+rm -rf "${work:?}/run"
 run=(--model_path "$work/model.lir" --dataset "$data/records.jsonl" --output_dir "$work/run" --cutoff_len 512
   --per_device_train_batch_size 4 --gradient_accumulation_steps 2 "${tuning[@]}")
 "$loongforge" train "${run[@]}" --dry_run
 
 say "fine-tune with LoRA in FP8"
 start=$SECONDS
-rm -rf "${work:?}/run"
 "$loongforge" train "${run[@]}" --report_to jsonl --logging_steps 10
 echo "training took $((SECONDS - start)) s"
 
