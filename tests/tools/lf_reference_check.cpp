@@ -1,6 +1,7 @@
-// lf-reference-check MODEL REFERENCE.json [--precision fp32|bf16|fp8]: a converted real model against the reference
-// implementation's results on texts (mean negative log-likelihood) and greedy continuations of chat prompts.
-// Exit 0 within the bounds (fp32: 1e-3 and equal continuations; bf16, fp8: as tests/README.md states), 1 beyond.
+// lf-reference-check MODEL REFERENCE.json [--precision fp32|bf16|fp8]: a converted real model
+// against the reference implementation's results on texts (mean negative log-likelihood) and greedy
+// continuations of chat prompts. Exit 0 within the bounds (fp32: 1e-3 and equal continuations;
+// bf16, fp8: as tests/README.md states), 1 beyond.
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -44,7 +45,9 @@ int run(const std::string& model, const std::string& reference, const std::strin
   const ir::Reader reader(model);
   const int64_t vocab = graph::validate(reader.model(), model);
   graph::ParameterOptions options;
-  options.format = exact ? quant::RunPrecision::kFp32 : precision == "bf16" ? quant::RunPrecision::kBf16 : quant::RunPrecision::kFp8;
+  options.format = exact                 ? quant::RunPrecision::kFp32
+                   : precision == "bf16" ? quant::RunPrecision::kBf16
+                                         : quant::RunPrecision::kFp8;
   auto params = graph::Parameters::load(reader, options, pool);
   graph::PlanOptions plan;
   plan.mode = graph::PlanMode::kEval;
@@ -56,15 +59,19 @@ int run(const std::string& model, const std::string& reference, const std::strin
   double sum = 0, want_sum = 0;
   for (const support::Json& text : golden.at("texts").as_array()) {
     const graph::RunStats stats = eval.run(text_batch(ids_of(text.at("ids"))), {});
-    const double nll = stats.loss_sum / static_cast<double>(stats.valid), want = text.at("mean_nll").as_double();
+    const double nll = stats.loss_sum / static_cast<double>(stats.valid),
+                 want = text.at("mean_nll").as_double();
     const bool good = std::fabs(nll - want) <= bound;
     ok = ok && good;
     sum += nll;
     want_sum += want;
-    std::printf("text of %4zu tokens: mean nll %.6f, reference %.6f, difference %+.2e %s\n", text.at("ids").as_array().size(), nll, want, nll - want, good ? "ok" : "BEYOND");
+    std::printf("text of %4zu tokens: mean nll %.6f, reference %.6f, difference %+.2e %s\n",
+                text.at("ids").as_array().size(), nll, want, nll - want, good ? "ok" : "BEYOND");
   }
-  std::printf("mean of all: %.6f, reference %.6f (%+.3f %%)\n", sum / static_cast<double>(golden.at("texts").as_array().size()),
-              want_sum / static_cast<double>(golden.at("texts").as_array().size()), 100 * (sum / want_sum - 1));
+  std::printf("mean of all: %.6f, reference %.6f (%+.3f %%)\n",
+              sum / static_cast<double>(golden.at("texts").as_array().size()),
+              want_sum / static_cast<double>(golden.at("texts").as_array().size()),
+              100 * (sum / want_sum - 1));
   plan.mode = graph::PlanMode::kGenerate;
   graph::Executor generate(graph::make_plan(reader.model(), *params, plan), *params, pool);
   const data::Tokenizer tokenizer = data::Tokenizer::load(model);
@@ -72,13 +79,17 @@ int run(const std::string& model, const std::string& reference, const std::strin
     const std::vector<int32_t> want = ids_of(g.at("ids"));
     generate::GenerateOptions o;
     o.max_new_tokens = static_cast<int64_t>(want.size());
-    const std::vector<int32_t> got =
-        generate::generate_greedy(generate, vocab, tokenizer.encode(g.at("rendered").as_string(), false), o);
+    const std::vector<int32_t> got = generate::generate_greedy(
+        generate, vocab, tokenizer.encode(g.at("rendered").as_string(), false), o);
     size_t same = 0;
     while (same < want.size() && same < got.size() && want[same] == got[same]) ++same;
     const bool equal = got == want;
     if (exact) ok = ok && equal;
-    std::printf("greedy \"%s\": %zu of %zu tokens equal %s\n", g.at("prompt").as_string().c_str(), same, want.size(), equal ? "ok" : exact ? "DIFFERENT" : "(free to differ)");
+    std::printf("greedy \"%s\": %zu of %zu tokens equal %s\n", g.at("prompt").as_string().c_str(),
+                same, want.size(),
+                equal   ? "ok"
+                : exact ? "DIFFERENT"
+                        : "(free to differ)");
   }
   std::printf("%s\n", ok ? "PASSED" : "FAILED");
   return ok ? 0 : 1;
@@ -96,7 +107,8 @@ int main(int argc, char** argv) {
       names.push_back(argv[i]);
   }
   if (names.size() != 2) {
-    std::fprintf(stderr, "usage: lf-reference-check MODEL REFERENCE.json [--precision fp32|bf16|fp8]\n");
+    std::fprintf(stderr,
+                 "usage: lf-reference-check MODEL REFERENCE.json [--precision fp32|bf16|fp8]\n");
     return 2;
   }
   try {
