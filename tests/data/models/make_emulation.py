@@ -3,15 +3,16 @@
   make_emulation.py FAMILY --precision fp32|bf16|fp8 [--sums fp64] [--write FOLDER] [--verbose]
   make_emulation.py MODEL --texts REFERENCE.json --precision ...   (a Hugging Face folder or a GGUF file)
 
-FAMILY is a folder laid out as the families here. Written from the recipe alone, from none of the C++ code:
+FAMILY is a folder laid out as the families here. No code is shared with the C++ side; the recipe, as DESIGN 4 states it:
 - operands of products are bf16 (weights too, or decoded E4M3), sums fp32; tensors between nodes bf16, so their gradients;
 - the residual stream is fp32 inside a block and bf16 at block edges, and so is its gradient;
 - fp8: weights of block linears of 4096 elements or more are E4M3 under power-of-two scales per 128 x 128, the exponent
   rounded up; X of the weight gradients is E4M3 per 1 x 128; full fine-tuning makes codes anew from the fp32 master;
 - attention: q, k, v, P, dS, dO are bf16 operands; norms, softmax, loss are fp32; head, embedding, LoRA operands bf16.
+What DESIGN leaves open is as the kernels' headers say: P is rounded before its division by the row's sum, which sums it
+unrounded; dS comes of unrounded P; H, dH of LoRA are tensors between nodes; gradients are of the summed loss.
 E4M3 here is OCP's; the project's is OCP's times 2^-5, which a power-of-two scale absorbs.
---sums fp64: products summed in double, to see what the order of sums does. --write: the results, as lf-golden-check
---recipe reads them (F16: what is left of them is finer than a change of the order of sums).
+--sums fp64: sums in double, to see what their order does. --write: results for lf-golden-check --recipe, in F16.
 """
 import argparse, json, math, os
 import torch
