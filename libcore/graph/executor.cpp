@@ -41,7 +41,6 @@ RunStats Executor::run(const Batch& batch, const RunRequest& request) {
   reserve(batch.tokens());
   RunContext context{pool_, params_, batch};
   context.precision = plan_.options.precision;
-  context.saved = plan_.options.saved;
   context.amax_factor = amax_factor_;
   context.arena = arena_.data();
   context.buffers = &plan_.buffers;

@@ -76,7 +76,6 @@ struct RunContext {
   Parameters& params;
   const Batch& batch;
   kernels::Precision precision = kernels::Precision::kBf16;
-  quant::Activations saved = quant::Activations::kSaved;
   float amax_factor = 1.0f;
   uint8_t* arena = nullptr;
   const std::vector<BufferSpec>* buffers = nullptr;

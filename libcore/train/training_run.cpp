@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <limits>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -92,8 +92,10 @@ void TrainingRun::open_output() {
   if (error) throw_failed(output_dir_.string(), "cannot be made: " + error.message());
   lock_ = ::open((output_dir_ / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock_ < 0) throw_failed(output_dir_.string(), "cannot be written to");
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0)
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(std::exchange(lock_, -1));  // the file is the other run's
     throw_usage(output_dir_.string() + " is in use by another run", "choose another --output_dir");
+  }
 
   const std::string& resume = options_.resume_from_checkpoint;
   if (resume == "true") {
@@ -102,10 +104,14 @@ void TrainingRun::open_output() {
   } else if (!resume.empty()) {
     verify_checkpoint(resume);
     resume_ = resume;
-  } else if (fs::exists(output_dir_ / "run_config.json")) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(output_dir_))
-      if (entry.path().filename().string().starts_with("checkpoint-") || entry.path().filename() == "metrics.jsonl")
-        fs::remove_all(entry.path());
+  }
+}
+
+// --overwrite_output_dir: what an earlier run left goes only once this one is ready to begin.
+void TrainingRun::remove_old_run() {
+  for (const fs::directory_entry& entry : fs::directory_iterator(output_dir_)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("checkpoint-") || name == "metrics.jsonl" || name == "latest") fs::remove_all(entry.path());
   }
 }
 
@@ -174,10 +180,11 @@ void TrainingRun::announce() const {
 void TrainingRun::emit(const Json& line, const std::string& text) {
   const std::string json = line.dump();
   if (options_.report_to_jsonl) {
-    if (std::FILE* file = std::fopen((output_dir_ / "metrics.jsonl").c_str(), "a"); file != nullptr) {
-      std::fprintf(file, "%s\n", json.c_str());
-      std::fclose(file);
-    }
+    const fs::path path = output_dir_ / "metrics.jsonl";
+    std::FILE* file = std::fopen(path.c_str(), "a");
+    const bool written = file != nullptr && std::fprintf(file, "%s\n", json.c_str()) > 0;
+    if (file == nullptr || std::fclose(file) != 0 || !written)
+      throw_failed(path.string(), "cannot be written", "the last checkpoint is intact");
   }
   session_.output().step_line(options_.log_format == LogFormat::kJson ? json.c_str() : text.c_str());
 }
@@ -298,6 +305,7 @@ int TrainingRun::run() {
   open_output();
   prepare_weights();
   started_ = true;
+  if (!resume_ && options_.overwrite_output_dir) remove_old_run();
   write_text_atomic(output_dir_ / "run_config.json", options_.resolved_config_json.empty() ? std::string("{}\n")
                                                                                            : options_.resolved_config_json);
   Json info = Json::object();  // beside the configuration: what the run was made of

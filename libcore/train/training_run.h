@@ -44,11 +44,15 @@ MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::P
 class TrainingRun {
  public:
   TrainingRun(Session& session, const data::Dataset& dataset, const data::Dataset* eval_dataset);
+  ~TrainingRun();
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
   // The exit code: 0, 75 or 130.
   int run();
 
  private:
   void open_output();
+  void remove_old_run();
   void prepare_weights();
   support::Json run_identity() const;
   void check_identity(const support::Json& saved) const;
@@ -81,9 +85,6 @@ class TrainingRun {
   int64_t saved_step_ = -1;
   int64_t skipped_in_a_row_ = 0;
   double seconds_per_step_ = 0;
-
- public:
-  ~TrainingRun();
 };
 
 }  // namespace loongforge::train

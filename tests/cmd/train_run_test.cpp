@@ -1,6 +1,8 @@
 // Training as a user does it, on the tiny model that the repository carries: convert, train, resume, stop, evaluate.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -209,6 +211,27 @@ TEST_CASE("prompts without an evaluation are answered at the end") {
                                                    "--sample_max_new_tokens", "5"})});
   REQUIRE_MESSAGE(o.code == 0, o.err);
   CHECK(o.out.starts_with("prompt: What is LoongArch?\nanswer: "));
+}
+
+TEST_CASE("a run that refuses a folder in use leaves the other run's lock and checkpoints alone") {
+  const TempDir dir;
+  REQUIRE(run({train_words(dir / "out", {"--max_steps", "1"})}).code == 0);
+  const int lock = ::open((dir / "out" / ".lock").c_str(), O_RDWR);
+  REQUIRE(::flock(lock, LOCK_EX | LOCK_NB) == 0);
+  const Outcome o = run({train_words(dir / "out", {"--max_steps", "1", "--overwrite_output_dir"})});
+  CHECK(o.code == 2);
+  CHECK(o.err.find("is in use by another run") != std::string::npos);
+  CHECK(fs::exists(dir / "out" / ".lock"));
+  CHECK(fs::exists(dir / "out" / "latest" / "manifest.json"));
+  ::close(lock);
+}
+
+TEST_CASE("metrics that cannot be written end the run") {
+  const TempDir dir;
+  fs::create_directories(dir / "out" / "metrics.jsonl");  // a folder stands in the way
+  const Outcome o = run({train_words(dir / "out", {"--max_steps", "1", "--report_to", "jsonl"})});
+  CHECK(o.code == 1);
+  CHECK(o.err.find("metrics.jsonl") != std::string::npos);
 }
 
 TEST_CASE("dataset faults name file and line, and nothing is written") {
