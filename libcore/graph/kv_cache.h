@@ -22,7 +22,6 @@ class KvCache {
   kernels::Elem elem() const { return elem_; }
   int64_t length() const { return length_; }       // tokens held, the same for every op
   void advance(int64_t tokens) { length_ += tokens; }
-  void reset() { length_ = 0; }
   // The entry of an op, rows of `cols` elements; made on first use.
   Entry& entry(const std::string& op, int64_t cols) {
     Entry& e = entries_[op];

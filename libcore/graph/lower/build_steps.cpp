@@ -13,9 +13,8 @@ using kernels::Elem;
 
 class Builder {
  public:
-  Builder(const LoweredGraph& graph, const ir::Model& model, Parameters& params, const PlanOptions& options)
+  Builder(const LoweredGraph& graph, Parameters& params, const PlanOptions& options)
       : graph_(graph),
-        model_(model),
         params_(params),
         options_(options),
         elem_(options.precision == kernels::Precision::kF32 ? Elem::kF32 : Elem::kBf16) {}
@@ -148,7 +147,6 @@ class Builder {
   }
 
   const LoweredGraph& graph_;
-  const ir::Model& model_;
   Parameters& params_;
   const PlanOptions& options_;
   Elem elem_;
@@ -160,8 +158,8 @@ class Builder {
 
 }  // namespace
 
-StepList build_steps(const LoweredGraph& graph, const ir::Model& model, Parameters& params, const PlanOptions& options) {
-  return Builder(graph, model, params, options).run();
+StepList build_steps(const LoweredGraph& graph, Parameters& params, const PlanOptions& options) {
+  return Builder(graph, params, options).run();
 }
 
 Plan make_plan(const ir::Model& model, Parameters& params, const PlanOptions& options) {
@@ -172,7 +170,7 @@ Plan make_plan(const ir::Model& model, Parameters& params, const PlanOptions& op
   insert_lora(&graph, params);
   Plan plan;
   plan.options = options;
-  plan.list = build_steps(graph, model, params, options);
+  plan.list = build_steps(graph, params, options);
   for (const Step& step : plan.list.steps) plan.forward_flops_per_token += step.op->forward_flops_per_token();
   schedule(&plan);
   return plan;

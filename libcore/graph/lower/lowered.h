@@ -31,7 +31,7 @@ void insert_lora(LoweredGraph* graph, Parameters& params);
 // The last linear becomes the head, which makes loss and gradient without the full logits.
 void fuse_head(LoweredGraph* graph);
 // Ops and values of the final list.
-StepList build_steps(const LoweredGraph& graph, const ir::Model& model, Parameters& params, const PlanOptions& options);
+StepList build_steps(const LoweredGraph& graph, Parameters& params, const PlanOptions& options);
 // Forward, backward, recomputation: fills buffers, program and units from list.
 void schedule(Plan* plan);
 
