@@ -61,7 +61,7 @@ TEST_CASE("no source is CUDA or HIP, or includes their headers") {
 }
 
 TEST_CASE("the library links no CUDA or HIP") {
-  const std::string text = output_of("ldd '" LF_BINARY_DIR "/bin/loongforge' 2>&1");
+  const std::string text = output_of("ldd '" + (binary_dir() / "bin" / "loongforge").string() + "' 2>&1");
   CHECK(text.find("libc.so") != std::string::npos);
   for (const char* word : {"libcuda", "libcudart", "libamdhip", "libcublas", "libhip"})
     CHECK_FALSE_MESSAGE(text.find(word) != std::string::npos, word);
@@ -72,7 +72,7 @@ TEST_CASE("the library links no CUDA or HIP") {
 // program then dies. Weak functions of the ISA's own namespace are no other file's.
 TEST_CASE("ISA objects define no weak functions outside of their own namespace") {
   size_t objects = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(LF_BINARY_DIR)) {
+  for (const auto& entry : fs::recursive_directory_iterator(binary_dir())) {
     const std::string path = entry.path().string();
     if (entry.path().extension() != ".o" || path.find("lf_objects.dir") == std::string::npos)
       continue;

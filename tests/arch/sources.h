@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "support/places.h"
+
 namespace loongforge::test {
 
 namespace fs = std::filesystem;
 
-inline fs::path source_root() { return LF_SOURCE_DIR; }
+inline fs::path source_root() { return source_dir(); }
 
 inline std::string slurp(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/places.h"
+
 namespace loongforge::cli {
 namespace {
 
@@ -64,8 +66,9 @@ TEST_CASE("bash completes commands, options, choices and files") {
   CHECK(offers(script, "loongforge demo --tuning_type \"\"") == "lora full");
   CHECK(offers(script, "loongforge demo --tuning_type f") == "full");
   CHECK(offers(script, "loongforge demo --tuning_type = f") == "full");  // bash splits at =
-  CHECK(offers(script, "loongforge demo --output_dir " LF_SOURCE_DIR "/CMakeL") == LF_SOURCE_DIR
-        "/CMakeLists.txt");
+  const std::string tree = test::source_dir().string();
+  CHECK(offers(script, "loongforge demo --output_dir " + tree + "/CMakeL") ==
+        tree + "/CMakeLists.txt");
   CHECK(offers(script, "loongforge demo --lora_rank \"\"").empty());
 }
 

@@ -7,12 +7,13 @@
 #include <sstream>
 
 #include "kernels/isa.h"
+#include "support/places.h"
 
 namespace loongforge::cli {
 namespace {
 
 TEST_CASE("the version is the one of CMakeLists.txt, the machine the one of uname") {
-  std::ifstream file(LF_SOURCE_DIR "/CMakeLists.txt");
+  std::ifstream file(test::source_dir() / "CMakeLists.txt");
   std::stringstream text;
   text << file.rdbuf();
   CHECK(text.str().find("project(loongforge VERSION " + std::string(version_number()) + " ") !=

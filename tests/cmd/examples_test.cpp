@@ -30,17 +30,17 @@ std::string commands_of(const fs::path& file) {
 
 void check_examples(const char* name) {
   const TempDir dir;
-  const fs::path data = fs::path(LF_SOURCE_DIR) / "scripts" / "quickstart";
+  const fs::path data = source_dir() / "scripts" / "quickstart";
   fs::create_directory_symlink(data / "tiny_model", dir / "SmolLM2-135M-Instruct");
   fs::create_symlink(data / "records.jsonl", dir / "records.jsonl");
   fs::create_symlink(data / "records_eval.jsonl", dir / "held_out.jsonl");
   fs::create_symlink(data / "prompts.txt", dir / "prompts.txt");
-  const std::string script = commands_of(fs::path(LF_SOURCE_DIR) / name);
+  const std::string script = commands_of(source_dir() / name);
   CAPTURE(script);
   CHECK(script.find("loongforge convert") != std::string::npos);
   CHECK(script.find("loongforge train") != std::string::npos);
   const Outcome o = run({{"/bin/bash", "-c",
-                          "set -e\ncd '" + dir.path().string() + "'\nPATH='" + LF_BINARY_DIR + "/bin':$PATH\n" + script}});
+                          "set -e\ncd '" + dir.path().string() + "'\nPATH='" + (binary_dir() / "bin").string() + "':$PATH\n" + script}});
   CHECK_MESSAGE(o.code == 0, o.err);
   CHECK(fs::exists(dir / "smollm2-tuned" / "model.safetensors"));
   CHECK(fs::exists(dir / "smollm2-adapter" / "adapter_model.safetensors"));

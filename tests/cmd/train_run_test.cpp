@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kQuickstart = fs::path(LF_SOURCE_DIR) / "scripts" / "quickstart";
+const fs::path kQuickstart = source_dir() / "scripts" / "quickstart";
 
 // The tiny model, converted once for all cases of the process.
 const fs::path& tiny_model() {

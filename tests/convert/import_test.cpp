@@ -459,7 +459,7 @@ std::filesystem::path smollm2_gguf() {
   if (const char* env = std::getenv("LOONGFORGE_TEST_GGUF"); env != nullptr && *env != '\0')
     return env;
   const std::filesystem::path beside =
-      std::filesystem::path(LF_SOURCE_DIR).parent_path() / "build" / "smollm2";
+      test::source_dir().parent_path() / "build" / "smollm2";
   if (!std::filesystem::is_directory(beside)) return {};
   for (const auto& entry : std::filesystem::directory_iterator(beside)) {
     if (entry.path().extension() == ".gguf") return entry.path();

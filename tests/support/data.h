@@ -5,14 +5,16 @@
 #include <filesystem>
 #include <string>
 
+#include "support/places.h"
+
 namespace loongforge::test {
 
-inline std::filesystem::path data_dir() { return std::filesystem::path(LF_SOURCE_DIR) / "tests" / "data"; }
+inline std::filesystem::path data_dir() { return source_dir() / "tests" / "data"; }
 
 // Empty when neither LOONGFORGE_TEST_DATA nor ../shared beside the source tree exists.
 inline std::filesystem::path shared_dir() {
   if (const char* env = std::getenv("LOONGFORGE_TEST_DATA"); env != nullptr && *env != '\0') return env;
-  std::filesystem::path beside = std::filesystem::path(LF_SOURCE_DIR).parent_path() / "shared";
+  std::filesystem::path beside = source_dir().parent_path() / "shared";
   return std::filesystem::exists(beside) ? beside : std::filesystem::path();
 }
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "support/places.h"
+
 namespace loongforge::test {
 
 struct Outcome {
@@ -85,7 +87,7 @@ inline Outcome run(const Launch& launch) {
 
 // A program of the build: "loongforge", "loongforge-train".
 inline std::string program(const std::string& name) {
-  return std::string(LF_BINARY_DIR) + "/bin/" + name;
+  return (binary_dir() / "bin" / name).string();
 }
 
 }  // namespace loongforge::test
