@@ -96,8 +96,8 @@ int version(const std::vector<char*>& words) {
 }
 
 int completion(const std::vector<char*>& words) {
-  if (words.size() != 1 || std::strcmp(words[0], "bash") != 0)
-    throw_usage("completion needs the name of a shell", "loongforge completion bash");
+  if (words.size() != 1)
+    throw_usage("completion needs the name of a shell", "loongforge completion bash|zsh|fish");
   std::vector<const cli::Command*> commands;
   std::vector<const char*> builtins;
   for (const Entry& entry : entries()) {
@@ -106,7 +106,7 @@ int completion(const std::vector<char*>& words) {
     else
       builtins.push_back(entry.name);
   }
-  cli::print(cli::bash_completion(commands, builtins));
+  cli::print(cli::completion_script(words[0], commands, builtins));
   return 0;
 }
 

@@ -1,11 +1,46 @@
 #include "cli/completion.h"
 
-#include <vector>
-
-#include "cli/options_parse.h"
+#include "base/error.h"
 
 namespace loongforge::cli {
-namespace {
+
+const std::vector<std::string>& completion_shells() {
+  static const std::vector<std::string> shells{"bash", "zsh", "fish"};
+  return shells;
+}
+
+std::string completion_script(std::string_view shell, std::span<const Command* const> commands,
+                              std::span<const char* const> builtins) {
+  const completion::Words words{commands, builtins};
+  if (shell == "bash") return completion::bash(words);
+  if (shell == "zsh") return completion::zsh(words);
+  if (shell == "fish") return completion::fish(words);
+  throw_usage("completion does not know the shell '" + std::string(shell) + "'",
+              "known: " + completion::joined(completion_shells(), ", "));
+}
+
+namespace completion {
+
+std::vector<std::string> Words::command_names() const {
+  std::vector<std::string> names;
+  for (const Command* command : commands) names.emplace_back(command->name);
+  return names;
+}
+
+std::vector<std::string> Words::first_words() const {
+  std::vector<std::string> first = command_names();
+  first.insert(first.end(), builtins.begin(), builtins.end());
+  return first;
+}
+
+std::vector<std::string> Words::programs() const {
+  std::vector<std::string> programs{"loongforge", "loongforge.cli"};
+  for (const std::string& name : command_names()) {
+    programs.push_back("loongforge-" + name);
+    programs.push_back("loongforge." + name);
+  }
+  return programs;
+}
 
 std::string joined(const std::vector<std::string>& words, const char* separator) {
   std::string text;
@@ -13,89 +48,29 @@ std::string joined(const std::vector<std::string>& words, const char* separator)
   return text;
 }
 
-// "--learning_rate|--lr|-o": a case pattern of every spelling; '-' for '_' is brought back before
-// the case.
-std::string pattern(const Option& option) {
-  std::vector<std::string> words;
-  for (const std::string& name : option_names(option))
-    words.push_back(name.size() == 1 ? "-" + name : "--" + option_key(name));
-  return joined(words, "|");
-}
-
-std::string case_of(const Command& command) {
-  std::vector<std::string> flags;
-  std::string values;
-  for (const Option& option : full_table(command)) {
-    for (const std::string& name : option_names(option))
-      flags.push_back((name.size() == 1 ? "-" : "--") + name);
-    std::string action;
-    if (option.type == OptionType::kChoice) {
-      std::string words(option.domain);
-      for (char& c : words) c = c == '|' ? ' ' : c;
-      action = "COMPREPLY=($(compgen -W '" + words + "' -- \"$cur\"))";
-    } else if (option.type == OptionType::kPath || option.type == OptionType::kFlagOrPath) {
-      action = "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -f -- \"$cur\"))";
-    } else if (option.type != OptionType::kFlag) {
-      action = ":";  // a value that only the user knows
+std::string quoted(std::string_view text, std::string_view also) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+      continue;
     }
-    if (!action.empty()) values += "        " + pattern(option) + ") " + action + "; return ;;\n";
+    if (also.find(c) != std::string_view::npos) out += '\\';
+    out += c;
   }
-  return std::string("    ") + command.name + ")\n      case \"$prev\" in\n" + values +
-         "      esac\n      flags='" + joined(flags, " ") + "'\n      ;;\n";
+  return out + "'";
 }
 
-}  // namespace
-
-std::string bash_completion(std::span<const Command* const> commands,
-                            std::span<const char* const> words) {
-  std::vector<std::string> first, programs{"loongforge", "loongforge.cli"};
-  std::string cases;
-  for (const Command* command : commands) {
-    first.emplace_back(command->name);
-    programs.push_back(std::string("loongforge-") + command->name);
-    programs.push_back(std::string("loongforge.") + command->name);
-    cases += case_of(*command);
+std::vector<std::string> choices(const Option& option) {
+  std::vector<std::string> words(1);
+  for (const char c : std::string_view(option.domain)) {
+    if (c == '|')
+      words.emplace_back();
+    else
+      words.back() += c;
   }
-  const std::string names = joined(first, " ");
-  for (const char* word : words) first.emplace_back(word);
-  return "# bash completion for loongforge, made by `loongforge completion bash`\n"
-         "_loongforge() {\n"
-         "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${1##*/} "
-         "flags=''\n"
-         "  COMPREPLY=()\n"
-         "  if [[ $cur == '=' ]]; then\n"
-         "    cur=''\n"
-         "  elif [[ $prev == '=' ]]; then\n"
-         "    prev=${COMP_WORDS[COMP_CWORD-2]}\n"
-         "  fi\n"
-         "  if [[ $prev == --* ]]; then prev=${prev#--}; prev=--${prev//-/_}; fi\n"
-         "  case \"$command\" in\n"
-         "    loongforge|loongforge.cli)\n"
-         "      if ((COMP_CWORD == 1)); then\n"
-         "        COMPREPLY=($(compgen -W '" +
-         joined(first, " ") +
-         " --help --version' -- \"$cur\"))\n"
-         "        return\n"
-         "      fi\n"
-         "      command=${COMP_WORDS[1]}\n"
-         "      ;;\n"
-         "    loongforge-*) command=${command#loongforge-} ;;\n"
-         "    loongforge.*) command=${command#loongforge.} ;;\n"
-         "  esac\n"
-         "  case \"$command\" in\n"
-         "    help) COMPREPLY=($(compgen -W '" +
-         names +
-         "' -- \"$cur\")); return ;;\n"
-         "    version) COMPREPLY=($(compgen -W '--json' -- \"$cur\")); return ;;\n"
-         "    completion) COMPREPLY=($(compgen -W 'bash' -- \"$cur\")); return ;;\n" +
-         cases +
-         "  esac\n"
-         "  # The user's choice between - and _ is kept.\n"
-         "  if [[ ${cur#--} == *-* ]]; then flags=${flags//_/-}; fi\n"
-         "  COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"
-         "}\n"
-         "complete -F _loongforge " +
-         joined(programs, " ") + "\n";
+  return words;
 }
 
+}  // namespace completion
 }  // namespace loongforge::cli

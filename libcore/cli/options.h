@@ -1,5 +1,5 @@
 // The option table of a command, and the values that come of it. A command has one table; the
-// parser (options_parse.h), the JSON configuration, the environment, -h, bash completion and the
+// parser (options_parse.h), the JSON configuration, the environment, -h, shell completion and the
 // check of the manual page all read that table.
 //
 // Names: '-' and '_' are alike everywhere; the table holds the spelling that help shows. Values are

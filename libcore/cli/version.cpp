@@ -1,5 +1,6 @@
 #include "cli/version.h"
 
+#include "cli/libraries.h"
 #include "kernels/isa.h"
 
 namespace loongforge::cli {
@@ -35,6 +36,7 @@ support::Json version_json() {
   json.set("compiler", "gcc " __VERSION__);
 #endif
   json.set("build_type", LF_BUILD_TYPE);
+  json.set("libraries", library_versions());
   return json;
 }
 
