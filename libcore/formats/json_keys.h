@@ -39,6 +39,9 @@ class Keys {
     return value == nullptr || value->is_null() ? nullptr : value;
   }
 
+  bool has(std::string_view key) const { return object_.find(key) != nullptr; }  // null as well
+  const std::string& where() const { return where_; }
+
   std::optional<int64_t> integer(std::string_view key) const {
     const support::Json* value = find(key);
     if (value == nullptr) return std::nullopt;
