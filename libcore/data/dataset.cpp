@@ -101,8 +101,10 @@ Dataset Dataset::load(const DatasetOptions& options, const Tokenizer& tokenizer)
   Loader loader(options, tokenizer);
   Record record;
   const auto wanted = static_cast<size_t>(options.max_samples);
-  while ((wanted == 0 || dataset.samples_.size() < wanted) && reader.next(record))
-    dataset.samples_.push_back(loader.load(record, dataset.counts_));
+  SampleTableBuilder samples;
+  while ((wanted == 0 || samples.size() < wanted) && reader.next(record))
+    samples.add(loader.load(record, dataset.counts_));
+  dataset.samples_ = samples.finish();
   return dataset;
 }
 

@@ -15,19 +15,10 @@
 
 #include "base/api.h"
 #include "data/chat_template.h"
+#include "data/sample_table.h"
 #include "data/tokenizer.h"
 
 namespace loongforge::data {
-
-struct LF_API Sample {
-  std::vector<int32_t> ids;  // HF ids
-  // Per token: 1 where this token is one that the model learns to produce; 0 for the first, which
-  // has nothing before it.
-  std::vector<uint8_t> trained;
-  int64_t line = 0;  // in the file (JSONL, text), or the record's number from 1 (JSON array)
-
-  int64_t trained_count() const;
-};
 
 // How prompts are written when the model has a chat template, or --template names one.
 struct PromptStyle {
@@ -64,13 +55,14 @@ class LF_API Dataset {
   // eos token.
   static Dataset load(const DatasetOptions& options, const Tokenizer& tokenizer);
 
-  const std::vector<Sample>& samples() const { return samples_; }
+  const SampleTable& samples() const { return samples_; }
+  Sample sample(size_t i) const { return samples_[i].sample(); }
   const DatasetCounts& counts() const { return counts_; }
   const std::filesystem::path& file() const { return file_; }
   uint32_t content_hash() const { return hash_; }  // CRC32C of the file's bytes
 
  private:
-  std::vector<Sample> samples_;
+  SampleTable samples_;
   DatasetCounts counts_;
   std::filesystem::path file_;
   uint32_t hash_ = 0;

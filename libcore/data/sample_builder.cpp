@@ -30,10 +30,6 @@ void mark(const Offsets& offsets, size_t begin, size_t end, std::vector<uint8_t>
 
 }  // namespace
 
-int64_t Sample::trained_count() const {
-  return std::count_if(trained.begin(), trained.end(), [](uint8_t t) { return t != 0; });
-}
-
 bool SampleBuilder::ends_turn(int32_t id) const {
   const std::vector<int32_t>& stops = tokenizer_.eos_ids();
   return tokenizer_.is_special(id) || std::find(stops.begin(), stops.end(), id) != stops.end();

@@ -9,7 +9,7 @@
 
 namespace loongforge::train {
 
-std::vector<Row> make_rows(std::span<const data::Sample> samples, bool packing, int64_t cutoff_len) {
+std::vector<Row> make_rows(const data::SampleSet& samples, bool packing, int64_t cutoff_len) {
   std::vector<Row> rows;
   if (!packing) {
     for (uint32_t s = 0; s < samples.size(); ++s) rows.push_back({s});
@@ -18,10 +18,10 @@ std::vector<Row> make_rows(std::span<const data::Sample> samples, bool packing, 
   std::vector<uint32_t> order(samples.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return samples[a].ids.size() > samples[b].ids.size(); });
+                   [&](uint32_t a, uint32_t b) { return samples.tokens_of(a) > samples.tokens_of(b); });
   std::multimap<int64_t, size_t> room;  // free tokens -> row
   for (uint32_t s : order) {
-    const int64_t length = static_cast<int64_t>(samples[s].ids.size());
+    const int64_t length = samples.tokens_of(s);
     auto best = room.lower_bound(length);
     if (best == room.end()) {
       rows.push_back({s});
@@ -36,17 +36,17 @@ std::vector<Row> make_rows(std::span<const data::Sample> samples, bool packing, 
   return rows;
 }
 
-graph::Batch collate(std::span<const data::Sample> samples, std::span<const Row> rows) {
+graph::Batch collate(const data::SampleSet& samples, std::span<const Row> rows) {
   graph::Batch batch;
   for (const Row& row : rows) {
     for (uint32_t s : row) {
-      const data::Sample& sample = samples[s];
-      const size_t length = sample.ids.size();
+      const data::SampleView sample = samples[s];
+      const size_t length = sample.size();
       batch.documents.push_back({batch.tokens(), static_cast<int64_t>(length)});
       for (size_t t = 0; t < length; ++t) {
-        batch.ids.push_back(sample.ids[t] * data::kIdScale);
-        const bool trained = t + 1 < length && sample.trained[t + 1] != 0;
-        batch.targets.push_back(trained ? sample.ids[t + 1] * data::kIdScale : -1);
+        batch.ids.push_back(sample.ids[t]);
+        const bool trained = t + 1 < length && sample.trained(t + 1);
+        batch.targets.push_back(trained ? sample.ids[t + 1] : -1);
         batch.positions.push_back(static_cast<int32_t>(t));
         batch.valid += trained;
       }

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/sample_table.h"
 #include "graph/batch.h"
 
 namespace loongforge::train {
@@ -16,9 +16,9 @@ using Row = std::vector<uint32_t>;  // samples that share a row: one, or several
 
 // packing: best fit of samples, longest first, into rows of up to cutoff_len tokens. A document in a packed row has the same
 // bits as alone.
-std::vector<Row> make_rows(std::span<const data::Sample> samples, bool packing, int64_t cutoff_len);
+std::vector<Row> make_rows(const data::SampleSet& samples, bool packing, int64_t cutoff_len);
 
-graph::Batch collate(std::span<const data::Sample> samples, std::span<const Row> rows);
+graph::Batch collate(const data::SampleSet& samples, std::span<const Row> rows);
 
 class StepPlan {
  public:

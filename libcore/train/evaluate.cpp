@@ -11,11 +11,9 @@ namespace loongforge::train {
 
 double EvalResult::perplexity() const { return std::exp(loss); }
 
-EvalResult evaluate(Session& session, graph::Parameters& params, const data::Dataset& dataset) {
-  int64_t longest = 0;
-  for (const data::Sample& s : dataset.samples()) longest = std::max(longest, static_cast<int64_t>(s.ids.size()));
+EvalResult evaluate(Session& session, graph::Parameters& params, const data::SampleSet& samples) {
   graph::Executor executor(
-      graph::make_plan(session.reader().model(), params, session.plan_options(graph::PlanMode::kEval, longest)), params,
+      graph::make_plan(session.reader().model(), params, session.plan_options(graph::PlanMode::kEval, samples.longest())), params,
       session.pool());
   const size_t batch = static_cast<size_t>(session.options().per_device_eval_batch_size);
   EvalResult result;
@@ -23,10 +21,10 @@ EvalResult evaluate(Session& session, graph::Parameters& params, const data::Dat
   std::vector<float> losses;
   graph::RunRequest request;
   request.row_loss = &losses;
-  for (size_t s = 0; s < dataset.samples().size(); s += batch) {
+  for (size_t s = 0; s < samples.size(); s += batch) {
     std::vector<Row> rows;
-    for (size_t i = s; i < std::min(dataset.samples().size(), s + batch); ++i) rows.push_back({static_cast<uint32_t>(i)});
-    result.tokens += executor.run(collate(dataset.samples(), rows), request).valid;
+    for (size_t i = s; i < std::min(samples.size(), s + batch); ++i) rows.push_back({static_cast<uint32_t>(i)});
+    result.tokens += executor.run(collate(samples, rows), request).valid;
     for (float loss : losses) sum += static_cast<double>(loss);  // row by row: batches leave no trace
   }
   result.loss = result.tokens > 0 ? sum / static_cast<double>(result.tokens) : 0.0;

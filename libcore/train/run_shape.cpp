@@ -11,16 +11,16 @@
 namespace loongforge::train {
 namespace {
 
-int64_t tokens_of(std::span<const data::Sample> samples, const std::vector<Row>& rows, const std::vector<uint32_t>& micro) {
+int64_t tokens_of(const data::SampleSet& samples, const std::vector<Row>& rows, const std::vector<uint32_t>& micro) {
   int64_t tokens = 0;
   for (uint32_t r : micro)
-    for (uint32_t s : rows[r]) tokens += static_cast<int64_t>(samples[s].ids.size());
+    for (uint32_t s : rows[r]) tokens += samples.tokens_of(s);
   return tokens;
 }
 
 }  // namespace
 
-RunShape shape_run(const TrainOptions& o, std::span<const data::Sample> samples) {
+RunShape shape_run(const TrainOptions& o, const data::SampleSet& samples) {
   std::vector<Row> rows = make_rows(samples, o.packing, o.cutoff_len);
   if (rows.empty()) throw_bad_data(o.dataset, "the dataset holds no sample");
   const int64_t micro = o.per_device_train_batch_size;
@@ -33,8 +33,7 @@ RunShape shape_run(const TrainOptions& o, std::span<const data::Sample> samples)
   shape.micro_batches_per_step = (std::min(per_step, n) + micro - 1) / micro;
   shape.learning_rate = o.learning_rate.value_or(full ? 2e-5 : 2e-4);
   shape.warmup_steps = optim::resolve_warmup(shape.plan.total_steps(), o.warmup_steps, o.warmup_ratio);
-  for (const data::Sample& s : samples)
-    shape.longest_document = std::max(shape.longest_document, static_cast<int64_t>(s.ids.size()));
+  shape.longest_document = samples.longest();
   // Every step's micro-batches are known: memory follows from the largest that will really run.
   constexpr int64_t kLooked = 1 << 16;
   const int64_t steps = std::min(shape.plan.total_steps(), kLooked);

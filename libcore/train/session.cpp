@@ -107,22 +107,6 @@ void Session::load_tokenizer() {
   style_.name = options_.template_name.empty() ? "alpaca" : options_.template_name;
 }
 
-data::Dataset Session::load_dataset(const std::string& path_or_name) const {
-  data::DatasetOptions o;
-  o.path_or_name = path_or_name;
-  o.cutoff_len = options_.cutoff_len;
-  o.max_samples = options_.max_samples;
-  o.train_on_prompt = options_.train_on_prompt;
-  o.style = style_;
-  data::Dataset dataset = data::Dataset::load(o, *tokenizer_);
-  const data::DatasetCounts& c = dataset.counts();
-  log_info(dataset.file().string() + ": " + std::to_string(dataset.samples().size()) + " samples, " +
-           std::to_string(c.tokens) + " tokens, " + std::to_string(c.trained_tokens) + " trained on" +
-           (c.prompts_cut > 0 ? ", " + std::to_string(c.prompts_cut) + " prompts cut to --cutoff_len" : "") +
-           (c.answers_cut > 0 ? ", " + std::to_string(c.answers_cut) + " answers cut to --cutoff_len" : ""));
-  return dataset;
-}
-
 quant::Recipe Session::recipe() const {
   quant::Recipe recipe;
   recipe.precision = options_.fp8_precision == FpPrecision::kE4M3  ? quant::RunPrecision::kFp8

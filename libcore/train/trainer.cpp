@@ -16,23 +16,25 @@ namespace {
 
 using support::Json;
 
+TrainingData load_data(const Session& session) {
+  return load_training_data(session.options(), session.style(), session.tokenizer());
+}
+
 int preview_samples(Session& session, bool colour) {
-  const data::Dataset dataset = session.load_dataset(session.options().dataset);
-  const int64_t n = std::min<int64_t>(session.options().preview, static_cast<int64_t>(dataset.samples().size()));
-  for (int64_t i = 0; i < n; ++i)
-    session.print(data::preview(dataset.samples()[static_cast<size_t>(i)], session.tokenizer(), colour) + "\n");
+  const TrainingData data = load_data(session);
+  const size_t n = std::min(static_cast<size_t>(session.options().preview), data.train.size());
+  for (size_t i = 0; i < n; ++i)
+    session.print(data::preview(data.train[i].sample(), session.tokenizer(), colour) + "\n");
   return 0;
 }
 
 int evaluate_only(Session& session) {
   const TrainOptions& o = session.options();
-  const std::string& name = o.eval_dataset.empty() ? o.dataset : o.eval_dataset;
-  std::optional<data::Dataset> dataset;
-  if (!name.empty()) dataset = session.load_dataset(name);
+  const std::optional<data::SampleSet> samples = load_eval_data(o, session.style(), session.tokenizer());
   auto params = graph::Parameters::load(session.reader(), session.parameter_options(), session.pool());
   if (!o.adapter_path.empty()) load_adapter(o.adapter_path, *params, session.pool());
-  if (dataset) {
-    const EvalResult r = evaluate(session, *params, *dataset);
+  if (samples) {
+    const EvalResult r = evaluate(session, *params, *samples);
     if (o.json) {
       Json json = Json::object();
       json.set("eval_loss", r.loss);
@@ -57,8 +59,8 @@ std::string row(const char* name, uint64_t bytes) {
 }
 
 int dry_run(Session& session) {
-  const data::Dataset dataset = session.load_dataset(session.options().dataset);
-  const RunShape shape = shape_run(session.options(), dataset.samples());
+  const TrainingData data = load_data(session);
+  const RunShape shape = shape_run(session.options(), data.train);
   auto params = graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
   const MemoryForecast m = forecast_memory(session, shape, *params);
   const double share = 100.0 * static_cast<double>(params->trainable_count()) / static_cast<double>(params->parameter_count());
@@ -66,9 +68,9 @@ int dry_run(Session& session) {
     Json json = Json::object();
     json.set("parameters", params->parameter_count());
     json.set("trainable", params->trainable_count());
-    json.set("samples", static_cast<int64_t>(dataset.samples().size()));
-    json.set("tokens", dataset.counts().tokens);
-    json.set("trained_tokens", dataset.counts().trained_tokens);
+    json.set("samples", static_cast<int64_t>(data.train.size()));
+    json.set("tokens", data.counts.tokens);
+    json.set("trained_tokens", data.counts.trained_tokens);
     json.set("rows_per_step", shape.rows_per_step);
     json.set("steps", shape.plan.total_steps());
     json.set("longest_micro_batch_tokens", shape.longest_micro_batch);
@@ -90,8 +92,8 @@ int dry_run(Session& session) {
                 "parameters      %lld, trainable %lld (%.3f %%)\nsamples         %zu, %lld tokens, %lld trained on\n"
                 "steps           %lld of %lld rows; largest micro-batch %lld tokens\npeak memory     %.1f MB\n",
                 static_cast<long long>(params->parameter_count()), static_cast<long long>(params->trainable_count()), share,
-                dataset.samples().size(), static_cast<long long>(dataset.counts().tokens),
-                static_cast<long long>(dataset.counts().trained_tokens), static_cast<long long>(shape.plan.total_steps()),
+                data.train.size(), static_cast<long long>(data.counts.tokens),
+                static_cast<long long>(data.counts.trained_tokens), static_cast<long long>(shape.plan.total_steps()),
                 static_cast<long long>(shape.rows_per_step), static_cast<long long>(shape.longest_micro_batch),
                 static_cast<double>(m.total()) / 1e6);
   session.print(head + row("program, tokenizer, samples", m.process) + row("weights and adapters", m.weights) +
@@ -107,10 +109,8 @@ int run_training(const TrainOptions& options, const Output& output) {
   if (options.preview > 0) return preview_samples(session, output.colour);
   if (options.dry_run) return dry_run(session);
   if (options.eval_only) return evaluate_only(session);
-  const data::Dataset dataset = session.load_dataset(options.dataset);
-  std::optional<data::Dataset> eval_dataset;
-  if (!options.eval_dataset.empty()) eval_dataset = session.load_dataset(options.eval_dataset);
-  return TrainingRun(session, dataset, eval_dataset ? &*eval_dataset : nullptr).run();
+  const TrainingData data = load_data(session);
+  return TrainingRun(session, data).run();
 }
 
 }  // namespace loongforge::train

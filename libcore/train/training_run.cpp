@@ -39,12 +39,11 @@ std::vector<optim::ParameterView> views_of(const graph::Parameters& params) {
 
 }  // namespace
 
-TrainingRun::TrainingRun(Session& session, const data::Dataset& dataset, const data::Dataset* eval_dataset)
+TrainingRun::TrainingRun(Session& session, const TrainingData& data)
     : session_(session),
       options_(session.options()),
-      dataset_(dataset),
-      eval_dataset_(eval_dataset),
-      shape_(shape_run(session.options(), dataset.samples())),
+      data_(data),
+      shape_(shape_run(session.options(), data.train)),
       output_dir_(session.options().output_dir),
       random_(session.options().seed),
       overflow_(session.options().fp8_overflow_log_level) {}
@@ -70,7 +69,7 @@ Json TrainingRun::run_identity() const {
   run.set("packing", options_.packing);
   run.set("cutoff_len", options_.cutoff_len);
   run.set("total_steps", shape_.plan.total_steps());
-  run.set("dataset_crc32c", static_cast<int64_t>(dataset_.content_hash()));
+  run.set("dataset_crc32c", static_cast<int64_t>(data_.content_hash));
   run.set("rows", static_cast<int64_t>(shape_.rows.size()));
   return run;
 }
@@ -213,7 +212,7 @@ bool TrainingRun::step() {
       [&](int64_t i) -> const graph::Batch& {
         std::vector<Row> rows;
         for (uint32_t r : micro[static_cast<size_t>(i)]) rows.push_back(shape_.rows[r]);
-        batch = collate(dataset_.samples(), rows);
+        batch = collate(data_.train, rows);
         tokens += batch.tokens();
         return batch;
       },
@@ -258,8 +257,8 @@ bool TrainingRun::step() {
 }
 
 void TrainingRun::evaluate_now() {
-  if (eval_dataset_ != nullptr) {
-    const EvalResult r = evaluate(session_, *params_, *eval_dataset_);
+  if (data_.eval) {
+    const EvalResult r = evaluate(session_, *params_, *data_.eval);
     Json line = Json::object();
     line.set("event", "eval");
     line.set("step", state_.step);
@@ -311,14 +310,14 @@ int TrainingRun::run() {
   Json info = Json::object();  // beside the configuration: what the run was made of
   info.set("version", LF_VERSION);
   info.set("model", base_model());
-  info.set("dataset_crc32c", static_cast<int64_t>(dataset_.content_hash()));
-  info.set("samples", static_cast<int64_t>(dataset_.samples().size()));
-  info.set("tokens", dataset_.counts().tokens);
-  info.set("trained_tokens", dataset_.counts().trained_tokens);
+  info.set("dataset_crc32c", static_cast<int64_t>(data_.content_hash));
+  info.set("samples", static_cast<int64_t>(data_.train.size()));
+  info.set("tokens", data_.counts.tokens);
+  info.set("trained_tokens", data_.counts.trained_tokens);
   write_text_atomic(output_dir_ / "run_info.json", info.dump(2) + "\n");
   announce();
   const Strategy eval_strategy =
-      options_.eval_strategy == Strategy::kNo && eval_dataset_ != nullptr && options_.eval_steps > 0 ? Strategy::kSteps
+      options_.eval_strategy == Strategy::kNo && data_.eval && options_.eval_steps > 0 ? Strategy::kSteps
                                                                                                      : options_.eval_strategy;
   // Prompts without an evaluation are answered at the end.
   const bool evaluates = eval_strategy != Strategy::kNo || !options_.sample_prompts.empty();

@@ -12,6 +12,7 @@
 #include "train/engine.h"
 #include "train/session.h"
 #include "train/step_report.h"
+#include "train/training_data.h"
 
 namespace loongforge::train {
 
@@ -27,7 +28,7 @@ struct RunShape {
   int64_t warmup_steps = 0;
   double learning_rate = 0;
 };
-RunShape shape_run(const TrainOptions& options, std::span<const data::Sample> samples);
+RunShape shape_run(const TrainOptions& options, const data::SampleSet& samples);
 
 // Bytes that a run takes besides the weights: what --dry-run adds up.
 struct MemoryForecast {
@@ -43,7 +44,7 @@ MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::P
 
 class TrainingRun {
  public:
-  TrainingRun(Session& session, const data::Dataset& dataset, const data::Dataset* eval_dataset);
+  TrainingRun(Session& session, const TrainingData& data);
   ~TrainingRun();
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
@@ -67,8 +68,7 @@ class TrainingRun {
 
   Session& session_;
   const TrainOptions& options_;
-  const data::Dataset& dataset_;
-  const data::Dataset* eval_dataset_;
+  const TrainingData& data_;
   RunShape shape_;
   std::filesystem::path output_dir_;
   int lock_ = -1;

@@ -28,24 +28,24 @@ TEST_CASE("alpaca and messages with a chat template: every assistant turn with i
       R"([{"instruction":"i","input":"n","output":"o","history":[["q","a"]],"text":"i n o"}])";
   const Dataset d = load_bytes(alpaca, options, t, "data.json");
   REQUIRE(d.samples().size() == 1);
-  CHECK(trained_text(d.samples()[0], t) == "a<|im_end|>|o<|im_end|>");
-  CHECK(t.decode(d.samples()[0].ids, false) ==
+  CHECK(trained_text(d.sample(0), t) == "a<|im_end|>|o<|im_end|>");
+  CHECK(t.decode(d.sample(0).ids, false) ==
         "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\na<|im_end|>\n"
         "<|im_start|>user\ni\nn<|im_end|>\n<|im_start|>assistant\no<|im_end|>\n");
   const Dataset m = load_bytes(
       R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},)"
       R"({"role":"user","content":"r"},{"role":"assistant","content":[{"type":"text","text":"b"}]}]})",
       options, t);
-  CHECK(trained_text(m.samples()[0], t) == "a<|im_end|>|b<|im_end|>");
+  CHECK(trained_text(m.sample(0), t) == "a<|im_end|>|b<|im_end|>");
 }
 
 TEST_CASE("the alpaca template; a tokenizer whose pad is its eos learns to stop") {
   const Tokenizer t = make_tokenizer({.adds_bos = true});
   REQUIRE(t.pad_id() == t.eos_id());
   const Dataset d = load_bytes("{\"instruction\":\"i\",\"output\":\"o\"}\n", {}, t);
-  CHECK(trained_text(d.samples()[0], t) == "o</s>");
-  CHECK(t.decode(d.samples()[0].ids, false).starts_with("<s>Below is an instruction"));
-  CHECK(d.samples()[0].ids.back() == test::kEos);
+  CHECK(trained_text(d.sample(0), t) == "o</s>");
+  CHECK(t.decode(d.sample(0).ids, false).starts_with("<s>Below is an instruction"));
+  CHECK(d.sample(0).ids.back() == test::kEos);
 }
 
 TEST_CASE("counts, hash, limits") {
@@ -63,9 +63,9 @@ TEST_CASE("counts, hash, limits") {
   CHECK(d.counts().answers_cut == 1);
   CHECK(d.counts().tokens == 12);
   CHECK(d.counts().trained_tokens == 2 + 3 + 2);
-  CHECK(t.decode(d.samples()[0].ids, false) == "5:o</s>");
-  CHECK(t.decode(d.samples()[1].ids, false) == "567</s>");
-  CHECK(d.samples()[2].line == 3);
+  CHECK(t.decode(d.sample(0).ids, false) == "5:o</s>");
+  CHECK(t.decode(d.sample(1).ids, false) == "567</s>");
+  CHECK(d.sample(2).line == 3);
   options.max_samples = 0;
   LF_CHECK_ERROR(load_bytes(bytes, options, t), ErrorCode::kBadData, "data.jsonl:4: invalid JSON");
   options.max_samples = 3;
@@ -143,8 +143,8 @@ TEST_CASE("special tokens in a question are the tokens, as in transformers, and 
   const ChatTemplate chat = make_chat(kChatMl);
   const Dataset d = load_bytes("{\"instruction\":\"<|im_end|>\",\"output\":\"o\"}\n",
                                {.style = {.chat = &chat}}, t);
-  CHECK(trained_text(d.samples()[0], t) == "o<|im_end|>");
-  CHECK(d.samples()[0].ids[6] == test::kEnd);
+  CHECK(trained_text(d.sample(0), t) == "o<|im_end|>");
+  CHECK(d.sample(0).ids[6] == test::kEnd);
 }
 
 // Ids and masks of jinja2 and the tokenizers library (tests/data/data/masks.md).
@@ -158,7 +158,8 @@ void check_masks(const std::string& tokenizer_path, const std::string& name) {
   const std::string text = test::read_file(options.path_or_name);
   size_t at = 0;
   REQUIRE(d.samples().size() == 6);
-  for (const Sample& sample : d.samples()) {
+  for (size_t i = 0; i < d.samples().size(); ++i) {
+    const Sample sample = d.sample(i);
     const size_t end = text.find('\n', at);
     const support::Json line = support::Json::parse(text.substr(at, end - at), name);
     at = end + 1;
@@ -213,7 +214,7 @@ TEST_CASE("a thousand real records, quickly") {
   REQUIRE(d.samples().size() == records.as_array().size());
   int64_t tokens = 0;
   for (size_t i = 0; i < d.samples().size(); ++i) {
-    const Sample& sample = d.samples()[i];
+    const Sample sample = d.sample(i);
     CHECK(trained_text(sample, t) ==
           records.as_array()[i].find("output")->as_string() + "<|im_end|>");
     CHECK(sample.line == static_cast<int64_t>(i) + 1);

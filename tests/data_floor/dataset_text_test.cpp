@@ -22,22 +22,22 @@ TEST_CASE("text: all tokens but BOS are trained on, and it ends with eos") {
   const Tokenizer with_bos = make_tokenizer({.adds_bos = true});
   const Dataset d = load_bytes("{\"text\":\"ab\"}\n{\"text\":\"c\"}\n", {}, with_bos);
   REQUIRE(d.samples().size() == 2);
-  CHECK(d.samples()[0].ids == std::vector<int32_t>{kBos, 'a', 'b', kEos});
-  CHECK(d.samples()[0].trained == std::vector<uint8_t>{0, 1, 1, 1});
-  CHECK(d.samples()[1].line == 2);
+  CHECK(d.sample(0).ids == std::vector<int32_t>{kBos, 'a', 'b', kEos});
+  CHECK(d.sample(0).trained == std::vector<uint8_t>{0, 1, 1, 1});
+  CHECK(d.sample(1).line == 2);
   // Without BOS nothing comes before the first token: it cannot be learnt.
   const Dataset bare = load_bytes("{\"text\":\"ab\"}\n", {}, make_tokenizer());
-  CHECK(bare.samples()[0].ids == std::vector<int32_t>{'a', 'b', kEos});
-  CHECK(bare.samples()[0].trained == std::vector<uint8_t>{0, 1, 1});
+  CHECK(bare.sample(0).ids == std::vector<int32_t>{'a', 'b', kEos});
+  CHECK(bare.sample(0).trained == std::vector<uint8_t>{0, 1, 1});
 }
 
 TEST_CASE("a .txt file: one paragraph a sample") {
   const Tokenizer t = make_tokenizer();
   const Dataset d = load_bytes("one\ntwo\n\nthree\n", {}, t, "data.txt");
   REQUIRE(d.samples().size() == 2);
-  CHECK(t.decode(d.samples()[0].ids, false) == "one\ntwo</s>");
-  CHECK(d.samples()[1].line == 4);
-  CHECK(test::trained_text(d.samples()[1], t) == "hree</s>");
+  CHECK(t.decode(d.sample(0).ids, false) == "one\ntwo</s>");
+  CHECK(d.sample(1).line == 4);
+  CHECK(test::trained_text(d.sample(1), t) == "hree</s>");
 }
 
 TEST_CASE("text that is wrong") {

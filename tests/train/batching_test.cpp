@@ -9,7 +9,7 @@ using namespace loongforge;
 
 namespace {
 
-std::vector<data::Sample> samples_of(const std::vector<size_t>& lengths) {
+data::SampleSet samples_of(const std::vector<size_t>& lengths) {
   std::vector<data::Sample> samples;
   for (size_t n : lengths) {
     data::Sample s;
@@ -19,7 +19,7 @@ std::vector<data::Sample> samples_of(const std::vector<size_t>& lengths) {
     }
     samples.push_back(std::move(s));
   }
-  return samples;
+  return data::SampleSet(data::SampleTable::of(samples));
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ TEST_CASE("packing keeps every sample once and no row over the limit") {
     size_t tokens = 0;
     for (uint32_t s : row) {
       CHECK(seen.insert(s).second);
-      tokens += samples[s].ids.size();
+      tokens += static_cast<size_t>(samples.tokens_of(s));
     }
     CHECK(tokens <= 64);
   }

@@ -7,13 +7,13 @@ using namespace loongforge;
 
 namespace {
 
-std::vector<data::Sample> samples_of(size_t n) {
+data::SampleSet samples_of(size_t n) {
   std::vector<data::Sample> samples(n);
   for (size_t i = 0; i < n; ++i) {
     samples[i].ids.assign(10 + i, 1);
     samples[i].trained.assign(10 + i, 1);
   }
-  return samples;
+  return data::SampleSet(data::SampleTable::of(samples));
 }
 
 }  // namespace
