@@ -100,9 +100,8 @@ class Builder {
       seg.n = w.packed.n;
       seg.trainable = w.trainable;
       if (auto bias = source.params.find("bias"); bias != source.params.end()) {
-        if (params_.vector_trainable(bias->second) >= 0)
-          throw_bad_data(bias->second, "training biases is not supported", "use --finetuning_type lora");
         seg.bias = bias->second;
+        seg.bias_trainable = params_.vector_trainable(seg.bias);
       }
       if (s < node.adapters.size()) seg.path = node.adapters[s];
       if (const Adapter* a = seg.path.empty() ? nullptr : params_.adapter(seg.path); a != nullptr) {
@@ -122,15 +121,14 @@ class Builder {
     spec.head_dim = attrs.at("head_dim", node.name).as_int("head_dim");
     for (const ir::Node* source : node.sources) spec.heads.push_back(source->attrs.at("heads", source->name).as_int("heads"));
     const std::string key = attrs.dump();
-    if (rope_table_ == nullptr || key != rope_key_) {
-      static const support::Json kNone;
+    if (rope_tables_ == nullptr || key != rope_key_) {
       const support::Json* scaling = attrs.find("scaling");
-      const std::vector<float> inv_freq = rope_inv_freq(
-          spec.head_dim, attrs.at("theta", node.name).as_double("theta"), scaling == nullptr ? kNone : *scaling, node.name);
-      rope_table_ = std::make_shared<const RopeTable>(make_rope_table(spec.head_dim, options_.max_positions, inv_freq));
+      rope_tables_ = std::make_shared<const RopeTables>(spec.head_dim, options_.max_positions,
+                                                        attrs.at("theta", node.name).as_double("theta"),
+                                                        scaling == nullptr ? support::Json() : *scaling, node.name);
       rope_key_ = key;
     }
-    spec.table = rope_table_;
+    spec.tables = rope_tables_;
     return make_rope(node.name, node.block, spec);
   }
 
@@ -152,7 +150,7 @@ class Builder {
   Elem elem_;
   StepList list_;
   std::map<std::string, int> by_name_;
-  std::shared_ptr<const RopeTable> rope_table_;
+  std::shared_ptr<const RopeTables> rope_tables_;
   std::string rope_key_;
 };
 

@@ -1,7 +1,7 @@
 // linear: y_s = x W_s^T + bias_s + scale (x A_s^T) B_s^T for segments s that share x. Weights are FP8 codes, bf16 or fp32.
 //
 // Backward (DESIGN 4): dX = sum_s dY_s W_s + dH A in one product over all terms; dH_s = dY_s (scale B_s); dA = dH^T X and
-// dW_s = dY_s^T X with X as it was saved (FP8 codes, 1 x 128 blocks); dB_s^T = scale H_s^T dY_s.
+// dW_s = dY_s^T X with X as it was saved (FP8 codes, 1 x 128 blocks); dB_s^T = scale H_s^T dY_s; dbias_s = 1^T dY_s.
 // With dropout A reads a masked copy of x; the same mask is applied again to the saved codes.
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,10 @@ GemmTerm plain_term(const Mat& a, bool a_transposed, const Mat& b, bool b_transp
 class Linear final : public Op {
  public:
   Linear(std::string name, int block, LinearSpec spec) : Op(std::move(name), block), s_(std::move(spec)) {
-    for (const LinearSegment& seg : s_.segments) trains_weights_ |= seg.trainable >= 0;
+    for (const LinearSegment& seg : s_.segments) {
+      trains_weights_ |= seg.trainable >= 0;
+      trains_biases_ |= seg.bias_trainable >= 0;
+    }
   }
 
   std::vector<OutputSpec> outputs() const override {
@@ -53,6 +56,7 @@ class Linear final : public Op {
     }
     if (forward) return specs;
     if (s_.total_rank > 0) specs[kDh] = {s_.total_rank, s_.elem};
+    if (trains_biases_) specs[kOnes] = {1, Elem::kF32};
     if (quantizes()) {
       specs[kCodes] = {s_.k, Elem::kE4M3};
       specs[kExps] = {exps_ld(), Elem::kE4M3};
@@ -108,11 +112,12 @@ class Linear final : public Op {
         run_gemm(c.pool, {s_.segments[s].n, s_.k, &term, 1, out, false, nullptr, c.precision});
       }
     }
+    if (trains_biases_) bias_gradients(c, i);
     if (i.d_in[0].valid()) input_gradient(c, i);
   }
 
  private:
-  enum Temp { kMask, kMasked, kDh, kCodes, kExps, kTemps };
+  enum Temp { kMask, kMasked, kDh, kOnes, kCodes, kExps, kTemps };
 
   bool quantizes() const {
     return trains() && s_.saved == quant::Activations::kSaved && s_.elem == Elem::kBf16;
@@ -245,6 +250,20 @@ class Linear final : public Op {
     }
   }
 
+  // A bias is a weight whose input is 1: the same product as dW, so the same order of sums.
+  void bias_gradients(RunContext& c, const Instruction& i) const {
+    Timed timed(c, &Profile::gemm);
+    auto* ones = c.raw<float>(i.temp[kOnes]);
+    std::fill_n(ones, c.tokens(), 1.0f);
+    for (size_t s = 0; s < s_.segments.size(); ++s) {
+      const LinearSegment& seg = s_.segments[s];
+      if (seg.bias_trainable < 0) continue;
+      const GemmTerm term = plain_term({ones, c.tokens(), Elem::kF32}, false, c.mat(i.d_out[s]), false, c.tokens());
+      const MatOut out{gradient(c, seg.bias_trainable), seg.n, Elem::kF32};
+      run_gemm(c.pool, {1, seg.n, &term, 1, out, false, nullptr, c.precision});
+    }
+  }
+
   void input_gradient(RunContext& c, const Instruction& i) const {
     std::vector<GemmTerm> terms;
     for (size_t s = 0; s < s_.segments.size(); ++s)
@@ -274,7 +293,7 @@ class Linear final : public Op {
   }
 
   LinearSpec s_;
-  bool trains_weights_ = false;
+  bool trains_weights_ = false, trains_biases_ = false;
 };
 
 }  // namespace

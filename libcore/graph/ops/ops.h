@@ -28,7 +28,7 @@ struct LinearSegment {
   std::string weight, bias;     // tensor names; bias may be empty
   std::string path;             // of its adapter, empty: none
   int64_t n = 0;
-  int trainable = -1;
+  int trainable = -1, bias_trainable = -1;
 };
 struct LinearSpec {
   std::vector<LinearSegment> segments;
@@ -45,7 +45,7 @@ struct RopeSpec {
   int64_t head_dim = 0;
   std::vector<int64_t> heads;   // per input
   kernels::Elem elem = kernels::Elem::kBf16;
-  std::shared_ptr<const RopeTable> table;
+  std::shared_ptr<const RopeTables> tables;
 };
 std::unique_ptr<Op> make_rope(std::string name, int block, const RopeSpec& spec);
 

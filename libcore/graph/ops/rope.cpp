@@ -1,4 +1,6 @@
 // rope: rotates query and key heads by their positions, in place; backward rotates the gradients back.
+#include <algorithm>
+
 #include "graph/ops/ops.h"
 #include "graph/parallel.h"
 #include "kernels/rows.h"
@@ -23,10 +25,14 @@ class Rope final : public Op {
  private:
   void rotate(RunContext& c, const std::vector<View>& views, bool inverse) const {
     Timed timed(c, &Profile::elementwise);
+    int64_t longest = 0;
+    for (const Document& d : c.batch.documents) longest = std::max(longest, d.length);
+    if (c.cache != nullptr) longest += c.cache->length();
+    const std::shared_ptr<const RopeTable> table = s_.tables->of(longest);
     run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
       for (size_t v = 0; v < views.size(); ++v)
         kernels::rope(c.mat(views[v]), c.out(views[v]), s_.heads[v], s_.head_dim, c.batch.positions.data(),
-                      s_.table->cos.data(), s_.table->sin.data(), inverse, r0, r1);
+                      table->cos.data(), table->sin.data(), inverse, r0, r1);
     });
   }
 

@@ -9,7 +9,7 @@
 using namespace loongforge;
 
 TEST_CASE("default frequencies are theta^(-2i/d)") {
-  const auto f = graph::rope_inv_freq(64, 100000.0, support::Json(), "m");
+  const auto f = graph::rope_frequencies(64, 100000.0, support::Json(), 1, "m").inv_freq;
   REQUIRE(f.size() == 32);
   for (size_t i = 0; i < f.size(); ++i)
     CHECK(f[i] == doctest::Approx(std::pow(100000.0, -2.0 * static_cast<double>(i) / 64.0)).epsilon(3e-7));
@@ -22,8 +22,8 @@ TEST_CASE("llama3 scaling keeps short waves, stretches long ones and joins the t
   scaling.set("low_freq_factor", 1.0);
   scaling.set("high_freq_factor", 4.0);
   scaling.set("original_max_position_embeddings", 8192);
-  const auto plain = graph::rope_inv_freq(128, 500000.0, support::Json(), "m");
-  const auto scaled = graph::rope_inv_freq(128, 500000.0, scaling, "m");
+  const auto plain = graph::rope_frequencies(128, 500000.0, support::Json(), 1, "m").inv_freq;
+  const auto scaled = graph::rope_frequencies(128, 500000.0, scaling, 1, "m").inv_freq;
   int kept = 0, stretched = 0, between = 0;
   for (size_t i = 0; i < plain.size(); ++i) {
     const double wave = 2 * M_PI / plain[i];
@@ -46,7 +46,7 @@ TEST_CASE("llama3 scaling keeps short waves, stretches long ones and joins the t
 
 TEST_CASE("tables are cosines and sines of fp32 angles") {
   const std::vector<float> f = {1.0f, 0.01f};
-  const graph::RopeTable t = graph::make_rope_table(4, 1000, f);
+  const graph::RopeTable t = graph::make_rope_table(4, 1000, {f, 1.0f});
   for (int64_t p : {0, 1, 17, 999}) {
     for (int64_t i = 0; i < 2; ++i) {
       const float angle = static_cast<float>(p) * f[static_cast<size_t>(i)];
@@ -58,8 +58,8 @@ TEST_CASE("tables are cosines and sines of fp32 angles") {
 
 TEST_CASE("unknown or incomplete scaling is refused") {
   support::Json scaling = support::Json::object();
-  scaling.set("rope_type", "yarn");
-  LF_CHECK_ERROR(graph::rope_inv_freq(64, 1e4, scaling, "m"), ErrorCode::kBadData, "rope type yarn is not known");
+  scaling.set("rope_type", "wombat");
+  LF_CHECK_ERROR(graph::rope_frequencies(64, 1e4, scaling, 1, "m"), ErrorCode::kBadData, "rope type wombat is not known");
   scaling.set("rope_type", "llama3");
-  LF_CHECK_ERROR(graph::rope_inv_freq(64, 1e4, scaling, "m"), ErrorCode::kBadData, "lacks factor");
+  LF_CHECK_ERROR(graph::rope_frequencies(64, 1e4, scaling, 1, "m"), ErrorCode::kBadData, "lacks factor");
 }
