@@ -76,11 +76,11 @@ void parse_attention(const Keys& keys, HfConfig& config) {
   if (!(config.attention_dropout >= 0.0 && config.attention_dropout < 1.0)) {
     keys.fail("attention_dropout", "is not between 0 and 1");
   }
-  if (keys.boolean("use_sliding_window", true))
-    config.sliding_window = keys.size("sliding_window").value_or(0);
-  const std::optional<int64_t> window_layers = keys.integer("max_window_layers");
-  if (window_layers && *window_layers < 0) keys.fail("max_window_layers", "is negative");
-  config.max_window_layers = window_layers.value_or(0);
+  config.sliding_window = keys.size("sliding_window").value_or(0);
+  if (keys.find("use_sliding_window") != nullptr)
+    config.use_sliding_window = keys.boolean("use_sliding_window", false);
+  config.max_window_layers = keys.integer("max_window_layers");
+  if (config.max_window_layers.value_or(0) < 0) keys.fail("max_window_layers", "is negative");
   config.layer_types = keys.strings("layer_types");
   if (!config.layer_types.empty() &&
       config.layer_types.size() != static_cast<size_t>(config.num_hidden_layers)) {

@@ -101,6 +101,8 @@ std::string GraphBuilder::rope(const std::string& name, const std::string& input
     support::Json scaling = config_.rope.to_json();
     scaling.erase("rope_theta");
     scaling.erase("partial_rotary_factor");
+    if (config_.rope.type == "dynamic")
+      scaling.set("max_position_embeddings", config_.max_position_embeddings);
     added.attrs.set("scaling", std::move(scaling));
   }
   return name;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "formats/hf_config.h"
@@ -47,6 +48,8 @@ class GraphBuilder {
   void ignore(const std::function<bool(std::string_view)>& carries_nothing) {
     ignorable_ = carries_nothing;
   }
+
+  void warn(std::string text) { plan_.warnings.push_back(std::move(text)); }
 
   // Shard strategies by the static rule, then the plan.
   ModelPlan finish();

@@ -8,12 +8,15 @@
 namespace loongforge::models {
 
 // A new family: its declaration here, its line in the table, its file.
-extern const Family kLlama;
+extern const Family kLlama, kMistral, kQwen2, kQwen3;
 
 namespace {
 
 constexpr const Family* kFamilies[] = {
     &kLlama,
+    &kMistral,
+    &kQwen2,
+    &kQwen3,
 };
 
 bool contains(std::span<const std::string_view> items, std::string_view item) {

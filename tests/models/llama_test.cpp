@@ -1,53 +1,16 @@
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <set>
 
-#include "formats/gguf.h"
-#include "models/registry.h"
-#include "support/checkpoint_files.h"
-#include "support/expect_error.h"
+#include "models/models_support.h"
 #include "support/temp_dir.h"
 
 using namespace loongforge;
 using models::ModelPlan;
 using support::Json;
 
-namespace {
-
-ModelPlan plan_of(const std::filesystem::path& folder, const formats::HfConfig& config) {
-  const auto source = formats::open_tensor_source(folder);
-  ModelPlan plan =
-      models::choose_family(config, "").plan(config, *source, models::SourceNames::kHuggingFace);
-  for (models::PlannedTensor& tensor : plan.tensors)
-    tensor.source = nullptr;  // the source ends here
-  for (models::PlannedAlias& alias : plan.aliases) alias.source = nullptr;
-  return plan;
-}
-
-ModelPlan plan_of(const std::string& family) {
-  const std::filesystem::path folder = test::model_dir(family) / "checkpoint";
-  return plan_of(folder, formats::read_hf_config(folder / "config.json"));
-}
-
-// A golden family's plan with one key of its configuration changed.
-void refuse(const std::string& family, const char* key, Json value, const char* text) {
-  const std::filesystem::path folder = test::model_dir(family) / "checkpoint";
-  Json config = test::load_config(folder);
-  config.set(key, std::move(value));
-  LF_CHECK_ERROR(plan_of(folder, formats::parse_hf_config(config, "config.json")),
-                 ErrorCode::kBadData, text);
-}
-
-const ir::Node& node(const ModelPlan& plan, const std::string& name) {
-  for (const ir::Node& each : plan.graph.nodes) {
-    if (each.name == name) return each;
-  }
-  FAIL("no node " << name);
-  throw 0;
-}
-
-}  // namespace
+using test::node;
+using test::plan_of;
 
 TEST_CASE("llama2: the graph") {
   const ModelPlan plan = plan_of("llama2");
@@ -110,22 +73,6 @@ TEST_CASE("smollm2: the head is the embedding") {
   for (const models::PlannedTensor& tensor : plan.tensors) CHECK(tensor.name != "lm_head.weight");
 }
 
-TEST_CASE("configurations that do not fit are refused by name") {
-  refuse("llama2", "hidden_act", "gelu", "hidden_act \"gelu\"");
-  refuse("llama2", "num_hidden_layers", 3, "model.layers.2.input_layernorm.weight");
-  refuse("llama2", "num_hidden_layers", int64_t{1} << 30, "model.layers.2.input_layernorm.weight");
-  refuse("llama2", "intermediate_size", 171, "has the shape [172, 64]");
-  refuse("llama2", "vocab_size", 319, "model.embed_tokens.weight");
-  refuse("llama2", "num_key_value_heads", 3, "multiple of num_key_value_heads");
-  refuse("llama2", "attention_bias", true, "self_attn.q_proj.bias");
-  refuse("llama2", "rope_scaling", Json::parse(R"({"type": "linear", "factor": 2.0})", "t"),
-         "linear");
-  refuse("llama2", "quantization_config", Json::parse(R"({"quant_method": "fp8"})", "t"),
-         "quantised (fp8)");
-  refuse("llama2", "model_type", "wombat", "model_type \"wombat\"");
-  refuse("smollm2", "tie_word_embeddings", false, "lm_head.weight");
-}
-
 TEST_CASE("fewer layers than the file has are said") {
   const std::filesystem::path folder = test::model_dir("llama2") / "checkpoint";
   Json config = test::load_config(folder);
@@ -184,89 +131,4 @@ TEST_CASE("a large block is sharded, a small one replicated") {
   CHECK(node(plan, "norm").shard == "ddp_replicate");
   CHECK(node(plan, "lm_head").shard == "ddp_replicate");
   CHECK(node(plan_of("llama2"), "layers.0.mlp.up_proj").shard == "ddp_replicate");
-}
-
-namespace {
-
-test::GgufBuilder small_gguf(float theta) {
-  test::GgufBuilder b;
-  b.text("general.architecture", "llama");
-  b.u32("llama.context_length", 131072);
-  b.u32("llama.embedding_length", 256);
-  b.u32("llama.block_count", 1);
-  b.u32("llama.feed_forward_length", 8);
-  b.u32("llama.attention.head_count", 2);
-  b.u32("llama.attention.head_count_kv", 1);
-  b.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  b.f32("llama.rope.freq_base", theta);
-  b.u32("tokenizer.ggml.eos_token_id", 3);
-  b.tensor("token_embd.weight", 0, {5, 2}, std::vector<uint8_t>(40));
-  return b;
-}
-
-Json config_of(const test::GgufBuilder& builder) {
-  const test::TempDir dir;
-  test::write_file(dir / "m.gguf", builder.bytes());
-  const formats::GgufFile file(dir / "m.gguf");
-  return models::find_by_gguf_architecture("llama")->config_from_gguf(file);
-}
-
-// What Llama-3.1's converter writes: theta 5e5, head_dim 128, factor 8, low 1, high 4, original
-// 8192.
-std::vector<uint8_t> llama31_factors(double spoil) {
-  std::vector<uint8_t> bytes;
-  for (int i = 0; i < 64; ++i) {
-    const double inv = std::pow(500000.0, -2.0 * i / 128.0),
-                 wavelength = 2.0 * 3.14159265358979323846 / inv;
-    double factor = 1.0;
-    if (wavelength > 8192.0) {
-      factor = 8.0;
-    } else if (wavelength >= 8192.0 / 4.0) {
-      const double smooth = (8192.0 / wavelength - 1.0) / 3.0;
-      factor = 1.0 / ((1.0 - smooth) / 8.0 + smooth) * spoil;
-    }
-    const float value = static_cast<float>(factor);
-    bytes.insert(bytes.end(), reinterpret_cast<const uint8_t*>(&value),
-                 reinterpret_cast<const uint8_t*>(&value) + 4);
-  }
-  return bytes;
-}
-
-}  // namespace
-
-TEST_CASE("config.json from GGUF keys") {
-  const Json config = config_of(small_gguf(10000.0f));
-  CHECK(config.get_string("model_type", "") == "llama");
-  CHECK(config.at("rms_norm_eps").dump() == "1e-05");  // not 9.99999974e-06
-  CHECK(config.at("rope_theta").dump() == "10000.0");
-  CHECK(config.at("rope_scaling").is_null());
-  CHECK(config.get_int("vocab_size", 0) == 5);
-  CHECK(config.get_int("head_dim", 0) == 128);
-  CHECK(config.get_int("num_key_value_heads", 0) == 1);
-  CHECK(config.get_bool("tie_word_embeddings", false));
-  CHECK(config.get_int("eos_token_id", 0) == 3);
-  CHECK(config.at("bos_token_id").is_null());
-  const formats::HfConfig parsed = formats::parse_hf_config(config, "m.gguf");
-  CHECK(parsed.rope.type == "default");
-}
-
-TEST_CASE("llama3 scaling is recognised by the factors that GGUF carries") {
-  test::GgufBuilder builder = small_gguf(500000.0f);
-  builder.tensor("rope_freqs.weight", 0, {64}, llama31_factors(1.0));
-  const formats::HfConfig config = formats::parse_hf_config(config_of(builder), "m.gguf");
-  CHECK(config.rope.type == "llama3");
-  CHECK(config.rope.factor == 8.0);
-  CHECK(config.rope.low_freq_factor == 1.0);
-  CHECK(config.rope.high_freq_factor == 4.0);
-  CHECK(config.rope.original_max_position_embeddings == 8192);
-
-  builder = small_gguf(500000.0f);
-  builder.tensor("rope_freqs.weight", 0, {64}, llama31_factors(1.1));
-  LF_CHECK_ERROR(config_of(builder), ErrorCode::kBadData, "rope_freqs.weight");
-  builder = small_gguf(500000.0f);
-  builder.tensor("rope_freqs.weight", 0, {32}, std::vector<uint8_t>(128));
-  LF_CHECK_ERROR(config_of(builder), ErrorCode::kBadData, "rope_freqs.weight");
-  builder = small_gguf(500000.0f);
-  builder.text("llama.rope.scaling.type", "yarn");
-  LF_CHECK_ERROR(config_of(builder), ErrorCode::kBadData, "yarn");
 }

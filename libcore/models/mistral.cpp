@@ -1,0 +1,25 @@
+// Mistral: llama without biases, every layer with a sliding window where config.json has one. Its
+// GGUF files are of architecture "llama", which has no window: as llama they are read.
+#include "models/decoder.h"
+
+namespace loongforge::models {
+namespace {
+
+constexpr std::string_view kModelTypes[] = {"mistral"};
+constexpr std::string_view kLabels[] = {"mistral"};
+
+ModelPlan plan_mistral(const formats::HfConfig& config, const formats::TensorSource& source,
+                       SourceNames names) {
+  // transformers' default where the key is absent; null says none.
+  const int64_t window = config.raw.contains("sliding_window") ? config.sliding_window : 4096;
+  DecoderSpec spec;
+  spec.windows.assign(static_cast<size_t>(config.num_hidden_layers), window);
+  return plan_decoder(config, source, names, spec);
+}
+
+}  // namespace
+
+extern const Family kMistral;
+const Family kMistral{"mistral", kModelTypes, {}, kLabels, plan_mistral, nullptr, nullptr};
+
+}  // namespace loongforge::models
