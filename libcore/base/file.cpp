@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_ops.h"
 
 namespace loongforge {
 namespace {
@@ -23,17 +24,15 @@ constexpr size_t kMaxTransfer = size_t{1} << 30;
 
 std::string errno_text(int error) { return std::generic_category().message(error); }
 
-[[noreturn]] void fail(const std::filesystem::path& path, const std::string& action, int error) {
-  std::string hint;
-  if (error == ENOSPC || error == EDQUOT) hint = "free space or choose another place";
-  throw_failed(path.string(), "cannot " + action + ": " + errno_text(error), hint);
+[[noreturn]] void fail(const std::filesystem::path& path, const char* action, int error) {
+  throw_file_error(path, action, error);
 }
 
 // open(2) again after signals.
-int open_retry(const std::filesystem::path& path, int flags, mode_t mode = 0) {
+int open_retry(const std::filesystem::path& path, int flags) {
   int fd;
   do {
-    fd = open(path.c_str(), flags | O_CLOEXEC, mode);
+    fd = open(path.c_str(), flags | O_CLOEXEC);
   } while (fd < 0 && errno == EINTR);
   return fd;
 }
@@ -55,8 +54,7 @@ void write_all(const std::filesystem::path& path, int fd, std::span<const uint8_
                int64_t offset) {
   while (!bytes.empty()) {
     size_t n = std::min(bytes.size(), kMaxTransfer);
-    ssize_t done = offset < 0 ? ::write(fd, bytes.data(), n) : pwrite(fd, bytes.data(), n, offset);
-    if (done < 0 && errno == EINTR) continue;
+    ssize_t done = file_ops::write(fd, path, bytes.first(n), offset);
     if (done < 0) fail(path, "write", errno);
     if (done == 0) fail(path, "write", EIO);
     bytes = bytes.subspan(static_cast<size_t>(done));
@@ -69,8 +67,14 @@ void write_all(const std::filesystem::path& path, int fd, std::span<const uint8_
 File File::open_read(const std::filesystem::path& path) { return File(open_regular(path), path); }
 
 File File::create(const std::filesystem::path& path) {
-  int fd = open_retry(path, O_RDWR | O_CREAT | O_EXCL, 0666);
+  int fd = file_ops::create(path, O_RDWR | O_EXCL, 0666);
   if (fd < 0) fail(path, "create", errno);
+  return File(fd, path);
+}
+
+File File::append(const std::filesystem::path& path) {
+  int fd = file_ops::create(path, O_WRONLY | O_APPEND, 0666);
+  if (fd < 0) fail(path, "open", errno);
   return File(fd, path);
 }
 
@@ -124,7 +128,7 @@ void File::write_at(uint64_t offset, std::span<const uint8_t> bytes) {
 }
 
 void File::sync() {
-  if (fsync(fd_) != 0) fail(path_, "sync", errno);
+  if (file_ops::sync(fd_, path_) != 0) fail(path_, "sync", errno);
 }
 
 void File::drop_cache(uint64_t offset, uint64_t bytes) const noexcept {
@@ -133,8 +137,7 @@ void File::drop_cache(uint64_t offset, uint64_t bytes) const noexcept {
 
 void File::close() {
   int fd = std::exchange(fd_, -1);
-  // After EINTR Linux has closed the descriptor all the same.
-  if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) fail(path_, "close", errno);
+  if (fd >= 0 && file_ops::close(fd, path_) != 0) fail(path_, "close", errno);
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
@@ -212,18 +215,18 @@ void write_text_atomic(const std::filesystem::path& path, std::string_view text)
     std::string name = "." + path.filename().string().substr(0, 200) + ".tmp-" +
                        std::to_string(getpid()) + "-" + std::to_string(attempt);
     temporary = folder / name;
-    fd = open_retry(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    fd = file_ops::create(temporary, O_WRONLY | O_EXCL, 0666);
     if (fd < 0 && (errno != EEXIST || attempt == 100)) fail(path, "create", errno);
   }
   try {
     auto bytes = reinterpret_cast<const uint8_t*>(text.data());
     write_all(path, fd, {bytes, text.size()}, -1);
-    if (fsync(fd) != 0) fail(path, "sync", errno);
-    if (::close(std::exchange(fd, -1)) != 0 && errno != EINTR) fail(path, "close", errno);
-    if (rename(temporary.c_str(), path.c_str()) != 0) fail(path, "rename to", errno);
+    if (file_ops::sync(fd, path) != 0) fail(path, "sync", errno);
+    if (file_ops::close(std::exchange(fd, -1), path) != 0) fail(path, "close", errno);
+    if (file_ops::rename(temporary, path) != 0) fail(path, "rename to", errno);
   } catch (...) {
     if (fd >= 0) ::close(fd);
-    unlink(temporary.c_str());
+    file_ops::remove_entry(temporary);
     throw;
   }
   sync_folder(folder);
@@ -233,7 +236,7 @@ void sync_folder(const std::filesystem::path& path) {
   int fd = open_retry(path, O_RDONLY | O_DIRECTORY);
   if (fd < 0) fail(path, "open", errno);
   // EINVAL, ENOSYS: a file system where a folder needs no sync of its own.
-  int error = fsync(fd) == 0 || errno == EINVAL || errno == ENOSYS ? 0 : errno;
+  int error = file_ops::sync(fd, path) == 0 || errno == EINVAL || errno == ENOSYS ? 0 : errno;
   close(fd);
   if (error != 0) fail(path, "sync", error);
 }

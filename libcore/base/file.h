@@ -23,6 +23,8 @@ class LF_API File {
   static File open_read(const std::filesystem::path& path);
   // O_CREAT | O_EXCL: never through a symlink.
   static File create(const std::filesystem::path& path);
+  // For writing at the end; made when it is absent.
+  static File append(const std::filesystem::path& path);
   File(File&&) noexcept;
   File& operator=(File&&) noexcept;
   ~File();
@@ -72,8 +74,8 @@ LF_API void write_text_atomic(const std::filesystem::path& path, std::string_vie
 // A folder that appears under its final name complete or not at all: built as a sibling temporary
 // folder (.<name>.tmp-<number>), synced, renamed. Left without commit() (an exception), the
 // temporary folder is removed, and the missing parents that were made for it. One that a killed
-// process left behind is removed by the next FolderWriter of the same final path: a lock on the
-// folder tells whether its writer is alive.
+// process left behind is removed by the next FolderWriter of the same final path, or by
+// recover_folders(): a lock on the folder tells whether its writer is alive.
 class LF_API FolderWriter {
  public:
   // Throws Error(kUsage) when final_path exists and overwrite is false, when it exists and is no
@@ -95,14 +97,19 @@ class LF_API FolderWriter {
  private:
   void make_parents();
   void make_temporary();
-  void remove_stale() const;
   void swap_in();
+  void replace_aside();
   void discard() noexcept;
 
   std::filesystem::path final_, temporary_, made_parent_;
   bool overwrite_ = false, committed_ = false;
   int lock_fd_ = -1;
 };
+
+// What writers that were killed left in a folder: temporary folders and files whose writer is gone
+// are removed, and a folder that was moved aside for its replacement comes back when that did not
+// arrive. Only names that this file's writers make are touched.
+LF_API void recover_folders(const std::filesystem::path& folder);
 
 // fsync of a folder, so that the names in it are on the disk.
 LF_API void sync_folder(const std::filesystem::path& path);

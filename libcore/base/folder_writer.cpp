@@ -3,24 +3,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdio>
+#include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_ops.h"
 
 namespace loongforge {
 namespace fs = std::filesystem;
 namespace {
 
-std::string errno_text(int error) { return std::generic_category().message(error); }
-
-[[noreturn]] void fail(const fs::path& path, const std::string& action, int error) {
-  std::string hint;
-  if (error == ENOSPC || error == EDQUOT) hint = "free space or choose another place";
-  throw_failed(path.string(), "cannot " + action + ": " + errno_text(error), hint);
+[[noreturn]] void fail(const fs::path& path, const char* action, int error) {
+  throw_file_error(path, action, error);
 }
 
 // "out/", "./out", "a/../out" -> an absolute path with a last part.
@@ -33,9 +35,64 @@ fs::path normal_path(const fs::path& path) {
   return absolute;
 }
 
-// Names that start so are temporary folders of this final path.
-std::string temporary_prefix(const fs::path& final_path) {
-  return "." + final_path.filename().string().substr(0, 200) + ".tmp-";
+// The names of a writer's folders: ".<stem>.tmp-<pid>-<n>" while it is built, ".<stem>.old-<pid>"
+// moved aside.
+std::string stem_of(const fs::path& final_path) {
+  return final_path.filename().string().substr(0, 200);
+}
+
+struct LeftOver {
+  std::string stem;
+  bool moved_aside = false;
+  int64_t pid = 0;
+};
+
+std::optional<LeftOver> parse_left_over(const std::string& name) {
+  for (const char* mark : {".tmp-", ".old-"}) {
+    const size_t at = name.rfind(mark);
+    if (at == std::string::npos || at < 2 || name[0] != '.') continue;
+    LeftOver result{name.substr(1, at - 1), mark[1] == 'o', 0};
+    const char *begin = name.data() + at + 5, *end = name.data() + name.size();
+    const auto [rest, error] = std::from_chars(begin, end, result.pid);
+    if (error != std::errc() || result.pid <= 0) continue;
+    if (result.moved_aside ? rest != end : rest == end || *rest != '-') continue;
+    return result;
+  }
+  return {};
+}
+
+void recover_entry(const fs::path& path, const LeftOver& found, const fs::path& final_path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0) return;
+  if (!S_ISDIR(info.st_mode)) {  // a text or a link: no lock tells of its writer
+    if (!found.moved_aside && found.pid != getpid() &&
+        kill(static_cast<pid_t>(found.pid), 0) != 0 && errno == ESRCH)
+      file_ops::remove_entry(path);
+    return;
+  }
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return;
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    // What was moved aside may be the only copy.
+    if (!found.moved_aside || file_ops::rename(path, final_path, RENAME_NOREPLACE) != 0) {
+      std::error_code error;
+      if (!found.moved_aside || fs::exists(final_path, error)) file_ops::remove_with_content(path);
+    }
+  }
+  close(fd);
+}
+
+// stem empty: of every final path in the folder.
+void recover(const fs::path& folder, const std::string& stem, const fs::path& final_path) {
+  std::error_code error;
+  std::vector<fs::path> entries;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    entries.push_back(it->path());
+  for (const fs::path& entry : entries) {
+    const auto found = parse_left_over(entry.filename().string());
+    if (!found || (!stem.empty() && found->stem != stem)) continue;
+    recover_entry(entry, *found, stem.empty() ? folder / found->stem : final_path);
+  }
 }
 
 bool holds_working_directory(const fs::path& folder) {
@@ -72,7 +129,9 @@ void check_target(const fs::path& path, bool overwrite, std::string_view must_co
 }
 
 void sync_tree(const fs::path& folder) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+  std::vector<fs::directory_entry> entries(fs::directory_iterator(folder), {});
+  std::sort(entries.begin(), entries.end());
+  for (const fs::directory_entry& entry : entries) {
     if (entry.is_symlink()) continue;
     if (entry.is_directory()) {
       sync_tree(entry.path());
@@ -80,7 +139,7 @@ void sync_tree(const fs::path& folder) {
     }
     int fd = open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) fail(entry.path(), "open", errno);
-    int error = fsync(fd) == 0 ? 0 : errno;
+    int error = file_ops::sync(fd, entry.path()) == 0 ? 0 : errno;
     close(fd);
     if (error != 0) fail(entry.path(), "sync", error);
   }
@@ -95,9 +154,9 @@ FolderWriter::FolderWriter(fs::path final_path, bool overwrite, std::string_view
     : overwrite_(overwrite) {
   try {
     final_ = normal_path(final_path);
+    recover(final_.parent_path(), stem_of(final_), final_);
     check_target(final_, overwrite_, must_contain);
     make_parents();
-    remove_stale();
     make_temporary();
   } catch (const fs::filesystem_error& error) {
     discard();
@@ -114,12 +173,11 @@ FolderWriter::~FolderWriter() {
 }
 
 void FolderWriter::discard() noexcept {
-  std::error_code ignored;
-  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+  if (!temporary_.empty()) file_ops::remove_with_content(temporary_);
   if (made_parent_.empty()) return;
   // Only what is empty goes, from the innermost outwards.
   for (fs::path at = final_.parent_path();; at = at.parent_path()) {
-    if (rmdir(at.c_str()) != 0 || at == made_parent_) break;
+    if (file_ops::remove_entry(at) != 0 || at == made_parent_) break;
   }
 }
 
@@ -131,17 +189,15 @@ void FolderWriter::make_parents() {
     if (!fs::is_directory(parent)) throw_usage(parent.string() + ": is not a folder");
     return;
   }
-  std::error_code error;
-  fs::create_directories(parent, error);
-  if (error) fail(parent, "create", error.value());
-  made_parent_ = outermost;
+  made_parent_ = outermost;  // before: some may be made when a later one fails
+  make_folders(parent);
 }
 
 void FolderWriter::make_temporary() {
   for (int attempt = 0;; ++attempt) {
     std::string number = std::to_string(getpid()) + "-" + std::to_string(attempt);
-    fs::path folder = final_.parent_path() / (temporary_prefix(final_) + number);
-    if (mkdir(folder.c_str(), 0777) != 0) {
+    fs::path folder = final_.parent_path() / ("." + stem_of(final_) + ".tmp-" + number);
+    if (file_ops::make_folder(folder) != 0) {
       if (errno != EEXIST || attempt == 1000) fail(final_, "create", errno);
       continue;
     }
@@ -154,28 +210,13 @@ void FolderWriter::make_temporary() {
   }
 }
 
-void FolderWriter::remove_stale() const {
-  std::string prefix = temporary_prefix(final_);
-  for (const fs::directory_entry& entry : fs::directory_iterator(final_.parent_path())) {
-    if (entry.path().filename().string().compare(0, prefix.size(), prefix) != 0) continue;
-    int fd = open(entry.path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) continue;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-      std::error_code ignored;
-      fs::remove_all(entry.path(), ignored);
-    }
-    close(fd);
-  }
-}
-
 void FolderWriter::swap_in() {
-  if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, final_.c_str(), RENAME_NOREPLACE) == 0)
-    return;
+  if (file_ops::rename(temporary_, final_, RENAME_NOREPLACE) == 0) return;
   int error = errno;
   if (unsupported(error)) {
     struct stat info;
     if (lstat(final_.c_str(), &info) != 0 && errno == ENOENT) {
-      if (rename(temporary_.c_str(), final_.c_str()) == 0) return;
+      if (file_ops::rename(temporary_, final_) == 0) return;
       fail(final_, "rename to", errno);
     }
     error = EEXIST;
@@ -184,25 +225,37 @@ void FolderWriter::swap_in() {
   if (!overwrite_)
     throw_usage(final_.string() + ": exists", "choose another path or give --overwrite");
 
-  std::error_code ignored;
-  if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, final_.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(temporary_, ignored);  // the old folder, now under the temporary name
+  if (file_ops::rename(temporary_, final_, RENAME_EXCHANGE) == 0) {
+    file_ops::remove_with_content(temporary_);  // the old folder, now under the temporary name
     return;
   }
   if (!unsupported(errno)) fail(final_, "replace", errno);
-  // Not a temporary name: were we killed here, remove_stale() must not take the only copy.
-  fs::path old = final_.parent_path() / ("." + final_.filename().string().substr(0, 200) + ".old-" +
-                                         std::to_string(getpid()));
-  if (rename(final_.c_str(), old.c_str()) != 0) fail(final_, "replace", errno);
-  if (rename(temporary_.c_str(), final_.c_str()) != 0) {
+  replace_aside();
+}
+
+// Not a temporary name: were we killed between the two renames, recover() must bring the only copy
+// back. The lock says that we live.
+void FolderWriter::replace_aside() {
+  const int lock = open(final_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock >= 0) flock(lock, LOCK_EX | LOCK_NB);
+  struct Unlock {
+    int fd;
+    ~Unlock() {
+      if (fd >= 0) close(fd);
+    }
+  } unlock{lock};
+  const fs::path old =
+      final_.parent_path() / ("." + stem_of(final_) + ".old-" + std::to_string(getpid()));
+  if (file_ops::rename(final_, old) != 0) fail(final_, "replace", errno);
+  if (file_ops::rename(temporary_, final_) != 0) {
     int why = errno;
-    if (rename(old.c_str(), final_.c_str()) != 0) {
-      throw_failed(final_.string(), "cannot replace: " + errno_text(why),
+    if (file_ops::rename(old, final_) != 0) {
+      throw_failed(final_.string(), "cannot replace: " + std::generic_category().message(why),
                    "the old folder is " + old.string());
     }
     fail(final_, "replace", why);
   }
-  fs::remove_all(old, ignored);
+  file_ops::remove_with_content(old);
 }
 
 void FolderWriter::commit() {
@@ -215,5 +268,7 @@ void FolderWriter::commit() {
   committed_ = true;
   sync_folder(final_.parent_path());
 }
+
+void recover_folders(const fs::path& folder) { recover(folder, {}, {}); }
 
 }  // namespace loongforge

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_ops.h"
 #include "convert/export.h"
 
 namespace loongforge::convert {
@@ -78,7 +79,7 @@ void guard_space(const fs::path& output, uint64_t bytes) {
 
 void write_file_of(const FolderWriter& folder, const data::TokenizerFile& file) {
   const fs::path path = folder.temporary() / file.name;
-  fs::create_directories(path.parent_path());
+  make_folders(path.parent_path());
   write_text_atomic(path, file.content);
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <system_error>
 #include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
+#include "base/file_ops.h"
 #include "formats/safetensors.h"
 #include "support/json.h"
 #include "support/printable.h"
@@ -47,10 +47,7 @@ struct SafetensorsWriter::Impl {
       : final_path(path), temporary(temporary_beside(path)), file(File::create(temporary)) {}
 
   ~Impl() {
-    if (!renamed) {
-      std::error_code ignored;
-      std::filesystem::remove(temporary, ignored);
-    }
+    if (!renamed) file_ops::remove_entry(temporary);
   }
 
   std::filesystem::path final_path, temporary;
@@ -146,9 +143,7 @@ void SafetensorsWriter::finish() {
   }
   impl_->file.sync();
   impl_->file.close();
-  std::error_code error;
-  std::filesystem::rename(impl_->temporary, impl_->final_path, error);
-  if (error) throw_failed(impl_->final_path.string(), "cannot rename: " + error.message());
+  rename_path(impl_->temporary, impl_->final_path);
   impl_->renamed = true;
 }
 

@@ -9,6 +9,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_ops.h"
 #include "ir/layout.h"
 #include "ir/model_json.h"
 #include "ir/validate.h"
@@ -280,7 +281,7 @@ void Writer::add_file(const std::filesystem::path& source, const std::string& na
 }
 
 void Writer::add_file_text(const std::string& name, const std::string& text) {
-  std::filesystem::create_directories((temporary() / name).parent_path());
+  make_folders((temporary() / name).parent_path());
   File out = File::create(temporary() / name);
   out.write({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
   out.close();
@@ -291,8 +292,7 @@ void Writer::finish(Model model) {
   if (impl.open) throw_failed(impl.where(), "was not finished");
   impl.end_file();
   for (int64_t i = 0; i < impl.files; ++i) {
-    std::filesystem::rename(temporary() / part_name(i),
-                            temporary() / weight_file_name(i, impl.files));
+    rename_path(temporary() / part_name(i), temporary() / weight_file_name(i, impl.files));
   }
   for (size_t i = 0; i < impl.tensors.size(); ++i) {
     if (impl.file_of[i] >= 0) impl.tensors[i].file = weight_file_name(impl.file_of[i], impl.files);

@@ -8,6 +8,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_ops.h"
 #include "base/log.h"
 #include "formats/safetensors.h"
 #include "train/adapter_io.h"
@@ -106,11 +107,7 @@ void write_manifest(const fs::path& folder) {
 }
 
 void point_latest(const fs::path& output_dir, const std::string& name) {
-  const fs::path link = output_dir / "latest", temporary = output_dir / ".latest.tmp";
-  std::error_code ignored;
-  fs::remove(temporary, ignored);
-  fs::create_directory_symlink(name, temporary);
-  fs::rename(temporary, link);
+  point_link(output_dir / "latest", name);
 }
 
 }  // namespace

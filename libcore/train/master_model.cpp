@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "base/file_ops.h"
 #include "ir/writer.h"
 
 namespace loongforge::train {
@@ -75,8 +76,8 @@ void write_master_model(const fs::path& folder, const ir::Reader& source, const 
   out.quantize = "fp32";
   out.tensors.clear();
   writer.finish(std::move(out));
-  for (const fs::directory_entry& file : fs::directory_iterator(inner)) fs::rename(file.path(), folder / file.path().filename());
-  fs::remove(inner);
+  for (const fs::directory_entry& file : fs::directory_iterator(inner)) rename_path(file.path(), folder / file.path().filename());
+  remove_tree(inner);
 }
 
 }  // namespace loongforge::train
