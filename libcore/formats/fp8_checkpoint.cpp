@@ -130,6 +130,10 @@ class Fp8Plan {
     set_block(*granularity, &out);
     out.companions = parts.carried;
     for (const StoredTensor* each : parts.carried) {
+      if (!each->dtype || each->elements() == 0 || each->shape.size() > 2) {
+        throw_bad_data(each->where(), "has the type " + each->type + " and the shape " +
+                                          shape_text(each->shape) + ", which no scale has");
+      }
       if (each->name.ends_with(kZeroPoint)) check_zero(*each);
       plan_.claimed.push_back(each->name);
     }

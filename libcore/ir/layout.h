@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,7 @@ namespace loongforge::ir {
 inline constexpr std::string_view kModelFile = "loongir_model.json";
 inline constexpr std::string_view kFormatName = "LoongIR";
 inline constexpr int kVersionMajor = 1;
-inline constexpr int kVersionMinor = 0;
+inline constexpr int kVersionMinor = 1;
 
 inline constexpr uint64_t kRowAlignment = 32;      // rows are padded to it
 inline constexpr uint64_t kTensorAlignment = 128;  // tensors start at multiples of it
@@ -66,9 +67,9 @@ class FilePlan {
   int64_t files_ = 0;
 };
 
-// Bytes of the tensor with its companions and their alignment. Only dtype, shape, block_rows and
-// block_cols are read.
-LF_API uint64_t placed_bytes(const TensorEntry& entry);
+// Bytes of the tensor with its companions and their alignment. Only dtype, shape, block_rows,
+// block_cols and scale_dtype are read; of what it carries along, dtype and shape.
+LF_API uint64_t placed_bytes(const TensorEntry& entry, std::span<const TensorEntry> carried = {});
 
 // "weights-00001-of-00003.lir"; index from 0.
 LF_API std::string weight_file_name(int64_t index, int64_t count);

@@ -26,6 +26,16 @@ const TensorEntry* Model::find_tensor(std::string_view name) const {
   return nullptr;
 }
 
+std::set<std::string_view> Model::companion_names() const {
+  std::set<std::string_view> names;
+  for (const TensorEntry& entry : tensors) {
+    if (!entry.crc.empty()) names.insert(entry.crc);
+    if (!entry.scale.empty()) names.insert(entry.scale);
+    names.insert(entry.companions.begin(), entry.companions.end());
+  }
+  return names;
+}
+
 const TensorEntry& Model::stored_tensor(std::string_view name) const {
   const TensorEntry* entry = find_tensor(name);
   // An alias names a stored tensor, never another alias (validated when a model is read and

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,13 @@ struct LF_API Graph {
   std::vector<Node> nodes;
 };
 
+// What the scale of an imported FP8 weight was in its checkpoint (its type is the companion's, its
+// values those / 32).
+struct LF_API SourceScale {
+  std::string name;  // empty: none
+  std::vector<int64_t> shape;
+};
+
 struct LF_API TensorEntry {
   std::string name;
   tensor::DType dtype{};
@@ -46,8 +54,14 @@ struct LF_API TensorEntry {
   uint64_t offset = 0;                     // of the first row; a multiple of 128
   uint64_t bytes = 0;                      // stored bytes: rows() * row_stride()
   int64_t block_rows = 0, block_cols = 0;  // FP8: the scale block; else 0
-  std::string scale;  // FP8: name of the companion F32 tensor [ceil(rows/r), ceil(cols/c)]
-  std::string crc;    // name of the companion U32 tensor: one CRC32C per 128 rows, padding included
+  std::string scale;  // FP8: name of the companion tensor [ceil(rows/r), ceil(cols/c)]
+  // FP8: of that companion, F32, BF16 or F16. Known to who writes; a reader looks at the companion.
+  tensor::DType scale_dtype = tensor::DType::kF32;
+  SourceScale source_scale;
+  // FP8: tensors that stood beside the weight in its checkpoint, stored as they are under their own
+  // names; nothing is computed with them.
+  std::vector<std::string> companions;
+  std::string crc;  // name of the companion U32 tensor: one CRC32C per 128 rows, padding included
   uint32_t crc32c = 0;           // companions: the checksum of their bytes
   std::string alias_of;          // stored as that tensor (file, offset, bytes are empty here)
   bool source_had_both = false;  // of an alias: the source file held the tensor as well
@@ -59,7 +73,7 @@ struct LF_API TensorEntry {
 };
 
 struct LF_API Model {
-  int version_major = 1, version_minor = 0;
+  int version_major = 1, version_minor = 1;
   std::string family;      // name in the models/ registry, e.g. "llama"
   std::string model_name;  // the user's label
   std::string device;      // "x86_64" or "loongarch64"
@@ -73,6 +87,9 @@ struct LF_API Model {
   const TensorEntry* find_tensor(std::string_view name) const;  // null when absent
   const TensorEntry& stored_tensor(
       std::string_view name) const;  // follows alias_of; kBadData Error when absent
+  // Names of the tensors that belong to others: scales, checksums, what an FP8 weight brought
+  // along. Views into the table.
+  std::set<std::string_view> companion_names() const;
 };
 
 }  // namespace loongforge::ir

@@ -32,13 +32,15 @@ Json node_to_json(const Node& node) {
   return object;
 }
 
+Json numbers(const std::vector<int64_t>& values) {
+  return Json(Json::Array(values.begin(), values.end()));
+}
+
 Json tensor_to_json(const TensorEntry& entry) {
   Json object = Json::object();
   object.set("name", entry.name);
   object.set("dtype", tensor::dtype_name(entry.dtype));
-  Json shape = Json::array();
-  for (int64_t extent : entry.shape) shape.push_back(extent);
-  object.set("shape", std::move(shape));
+  object.set("shape", numbers(entry.shape));
   if (!entry.alias_of.empty()) {
     object.set("alias_of", entry.alias_of);
     object.set("source_had_both", entry.source_had_both);
@@ -53,6 +55,15 @@ Json tensor_to_json(const TensorEntry& entry) {
     block.push_back(entry.block_cols);
     object.set("scale_block", std::move(block));
     object.set("scale", entry.scale);
+  }
+  if (!entry.source_scale.name.empty()) {
+    Json source = Json::object();
+    source.set("name", entry.source_scale.name);
+    source.set("shape", numbers(entry.source_scale.shape));
+    object.set("source_scale", std::move(source));
+  }
+  if (!entry.companions.empty()) {
+    object.set("companions", Json(Json::Array(entry.companions.begin(), entry.companions.end())));
   }
   if (entry.crc.empty()) {
     object.set("crc32c", int64_t{entry.crc32c});
@@ -202,8 +213,8 @@ Node parse_node(const Json& json, const std::string& where, size_t index, bool t
 
 TensorEntry parse_tensor(const Json& json, const std::string& where, size_t index, bool tolerant) {
   const Fields fields(json, where, "tensor " + std::to_string(index), tolerant);
-  fields.allow({"name", "dtype", "shape", "file", "offset", "bytes", "scale_block", "scale", "crc",
-                "crc32c", "alias_of", "source_had_both"});
+  fields.allow({"name", "dtype", "shape", "file", "offset", "bytes", "scale_block", "scale",
+                "source_scale", "companions", "crc", "crc32c", "alias_of", "source_had_both"});
   TensorEntry entry;
   entry.name = fields.text("name");
   const Fields named(json, where, "tensor \"" + entry.name + "\"", tolerant);
@@ -231,6 +242,20 @@ TensorEntry parse_tensor(const Json& json, const std::string& where, size_t inde
     if (block.size() != 2) named.fail("has a scale_block of other than two numbers");
     entry.block_rows = block[0];
     entry.block_cols = block[1];
+  }
+  if (named.get("source_scale") != nullptr) {
+    const Fields source(named.object("source_scale"), where,
+                        "the source_scale of tensor \"" + entry.name + "\"", tolerant);
+    source.allow({"name", "shape"});
+    entry.source_scale.name = source.text("name");
+    if (entry.source_scale.name.empty()) source.fail("has an empty name");
+    entry.source_scale.shape = source.integers("shape", 1, kMaxInt);
+  }
+  if (named.get("companions") != nullptr) {
+    for (const Json& item : named.array("companions")) {
+      if (!item.is_string()) named.fail_type("companions", item, "an array of strings");
+      entry.companions.push_back(item.as_string());
+    }
   }
   if (entry.crc.empty())
     entry.crc32c = static_cast<uint32_t>(named.integer("crc32c", 0, 0xFFFFFFFFll));

@@ -111,7 +111,7 @@ class TableCheck {
   }
 
   void check_companions(const TensorEntry& entry) {
-    if (is_fp8(entry.dtype)) {
+    if (is_fp8(entry.dtype) && !entry.crc.empty()) {  // without a crc it must be a companion itself
       if (entry.scale.empty()) fail(entry, "is FP8 and lacks its scale companion");
       if (entry.block_rows < 1 || entry.block_cols < 1)
         fail(entry, "is FP8 and lacks its scale_block");
@@ -123,6 +123,10 @@ class TableCheck {
       if (scale.dtype != DType::kF32 && scale.dtype != DType::kBF16 && scale.dtype != DType::kF16) {
         fail(scale, "has a dtype that scales do not have");
       }
+      if (!entry.source_scale.name.empty()) check_source_scale(entry, scale);
+      for (const std::string& name : entry.companions) companion(entry, name, "carried");
+    } else if (!entry.source_scale.name.empty() || !entry.companions.empty()) {
+      fail(entry, "carries parts of an FP8 checkpoint but is not FP8");
     } else if (!entry.scale.empty() || entry.block_rows != 0 || entry.block_cols != 0) {
       fail(entry, "has a scale but is not FP8");
     }
@@ -132,6 +136,21 @@ class TableCheck {
           crc.shape != std::vector<int64_t>{ceil_div(entry.rows(), kCrcRows)}) {
         fail(crc, "is not one U32 for each 128 rows of \"" + entry.name + "\"");
       }
+    }
+  }
+
+  // Another spelling of the scale's shape: as many elements.
+  void check_source_scale(const TensorEntry& entry, const TensorEntry& scale) const {
+    const std::vector<int64_t>& shape = entry.source_scale.shape;
+    const int64_t want = scale.shape[0] * scale.shape[1];
+    int64_t elements = 1;
+    for (int64_t extent : shape) {
+      if (extent > want / elements) elements = want + 1;  // more, and no overflow
+      if (elements > want) break;
+      elements *= extent;
+    }
+    if (shape.size() > kMaxRank || elements != want) {
+      fail(entry, "has a source_scale of another size than its scales");
     }
   }
 

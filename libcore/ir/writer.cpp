@@ -38,14 +38,19 @@ std::string weight_file_name(int64_t index, int64_t count) {
   return "weights-" + five(index + 1) + "-of-" + five(count) + ".lir";
 }
 
-uint64_t placed_bytes(const TensorEntry& entry) {
+uint64_t placed_bytes(const TensorEntry& entry, std::span<const TensorEntry> carried) {
   const uint64_t rows = static_cast<uint64_t>(entry.rows());
   uint64_t total = round_up(rows * entry.row_stride(), kTensorAlignment);
   if (entry.block_rows > 0) {
-    const uint64_t stride = round_up(
-        static_cast<uint64_t>(ceil_div(entry.cols(), entry.block_cols)) * 4, kRowAlignment);
+    const uint64_t stride =
+        round_up(static_cast<uint64_t>(ceil_div(entry.cols(), entry.block_cols)) *
+                     tensor::dtype_bytes(entry.scale_dtype),
+                 kRowAlignment);
     total += round_up(static_cast<uint64_t>(ceil_div(entry.rows(), entry.block_rows)) * stride,
                       kTensorAlignment);
+  }
+  for (const TensorEntry& each : carried) {
+    total += round_up(static_cast<uint64_t>(each.rows()) * each.row_stride(), kTensorAlignment);
   }
   const uint64_t sums =
       round_up(static_cast<uint64_t>(ceil_div(entry.rows(), kCrcRows)) * 4, kRowAlignment);
@@ -68,7 +73,12 @@ struct Writer::Impl {
   int64_t rows_written = 0;
   uint32_t crc = 0;  // of the rows of the current group of 128
   std::vector<uint32_t> sums;
-  std::vector<float> scales;
+  std::vector<uint8_t> scales;
+  struct Carried {
+    TensorEntry entry;
+    std::vector<uint8_t> bytes;
+  };
+  std::vector<Carried> carried;
   std::vector<uint8_t> padded;
 
   Impl(const std::filesystem::path& path, bool overwrite, uint64_t page_bytes, uint64_t max_bytes)
@@ -171,7 +181,7 @@ Writer::~Writer() = default;
 
 const std::filesystem::path& Writer::temporary() const { return impl_->folder.temporary(); }
 
-void Writer::begin_tensor(const TensorEntry& entry) {
+void Writer::begin_tensor(const TensorEntry& entry, std::span<const TensorEntry> carried) {
   Impl& impl = *impl_;
   if (impl.open) throw_failed(impl.where(), "was not finished before the next tensor began");
   impl.entry = TensorEntry{};
@@ -180,14 +190,25 @@ void Writer::begin_tensor(const TensorEntry& entry) {
   impl.entry.shape = entry.shape;
   impl.entry.block_rows = entry.block_rows;
   impl.entry.block_cols = entry.block_cols;
+  impl.entry.scale_dtype = entry.scale_dtype;
+  impl.entry.source_scale = entry.source_scale;
   impl.entry.bytes = static_cast<uint64_t>(entry.rows()) * entry.row_stride();
-  if (impl.plan.place(placed_bytes(entry))) impl.begin_file();
+  if (impl.plan.place(placed_bytes(entry, carried))) impl.begin_file();
   impl.pad_to(kTensorAlignment);
   impl.entry.offset = impl.position;
   impl.rows_written = 0;
   impl.crc = 0;
   impl.sums.clear();
   impl.scales.clear();
+  impl.carried.clear();
+  for (const TensorEntry& each : carried) {
+    TensorEntry kept;
+    kept.name = each.name;
+    kept.dtype = each.dtype;
+    kept.shape = each.shape;
+    impl.entry.companions.push_back(each.name);
+    impl.carried.push_back({std::move(kept), {}});
+  }
   impl.open = true;
 }
 
@@ -217,14 +238,32 @@ void Writer::write_rows(const void* dense_rows, int64_t count) {
 }
 
 void Writer::set_scales(std::span<const float> scales) {
+  if (impl_->entry.scale_dtype != tensor::DType::kF32)
+    throw_failed(impl_->where(), "got scales of another type than its own");
+  set_scale_bytes({reinterpret_cast<const uint8_t*>(scales.data()), scales.size_bytes()});
+}
+
+void Writer::set_scale_bytes(std::span<const uint8_t> bytes) {
   Impl& impl = *impl_;
   const TensorEntry& entry = impl.entry;
   if (!impl.open || entry.block_rows < 1 || entry.block_cols < 1 ||
-      static_cast<int64_t>(scales.size()) !=
-          ceil_div(entry.rows(), entry.block_rows) * ceil_div(entry.cols(), entry.block_cols)) {
+      bytes.size() != static_cast<uint64_t>(ceil_div(entry.rows(), entry.block_rows) *
+                                            ceil_div(entry.cols(), entry.block_cols)) *
+                          tensor::dtype_bytes(entry.scale_dtype)) {
     throw_failed(impl.where(), "got scales that do not fit its blocks");
   }
-  impl.scales.assign(scales.begin(), scales.end());
+  impl.scales.assign(bytes.begin(), bytes.end());
+}
+
+void Writer::set_carried(std::string_view name, std::span<const uint8_t> bytes) {
+  Impl& impl = *impl_;
+  for (Impl::Carried& each : impl.carried) {
+    if (!impl.open || each.entry.name != name) continue;
+    if (bytes.size() != static_cast<uint64_t>(each.entry.rows()) * each.entry.row_bytes()) break;
+    each.bytes.assign(bytes.begin(), bytes.end());
+    return;
+  }
+  throw_failed(impl.where(), "carries no tensor " + std::string(name) + " of that size");
 }
 
 void Writer::finish_tensor() {
@@ -233,6 +272,9 @@ void Writer::finish_tensor() {
     throw_failed(impl.where(), "was finished before all its rows were there");
   if ((impl.entry.block_rows > 0) != !impl.scales.empty())
     throw_failed(impl.where(), "was finished without its scales");
+  for (const Impl::Carried& each : impl.carried) {
+    if (each.bytes.empty()) throw_failed(impl.where(), "was finished without " + each.entry.name);
+  }
   impl.open = false;
   TensorEntry entry = impl.entry;
   entry.crc = entry.name + ".crc";
@@ -241,9 +283,12 @@ void Writer::finish_tensor() {
   impl.file_of.push_back(impl.files - 1);
   if (entry.block_rows > 0) {
     impl.put_companion(
-        entry.scale, tensor::DType::kF32,
+        entry.scale, entry.scale_dtype,
         {ceil_div(entry.rows(), entry.block_rows), ceil_div(entry.cols(), entry.block_cols)},
         impl.scales.data());
+  }
+  for (const Impl::Carried& each : impl.carried) {
+    impl.put_companion(each.entry.name, each.entry.dtype, each.entry.shape, each.bytes.data());
   }
   impl.put_companion(entry.crc, tensor::DType::kU32, {static_cast<int64_t>(impl.sums.size())},
                      impl.sums.data());

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "ir/model.h"
 
@@ -20,12 +21,15 @@ class LF_API Writer {
   ~Writer();
 
   // Begins tensor T; then write_rows() until all rows are there. Only name, dtype, shape,
-  // block_rows, block_cols are read. FP8 tensors take their scales (F32, row-major [ceil(rows/r),
-  // ceil(cols/c)]) in set_scales() before finish_tensor().
-  void begin_tensor(const TensorEntry& entry);
+  // block_rows, block_cols, scale_dtype, source_scale are read. FP8 tensors take their scales
+  // (row-major [ceil(rows/r), ceil(cols/c)]) in set_scales() or set_scale_bytes() before
+  // finish_tensor(), and each carried tensor (name, dtype, shape) its bytes in set_carried().
+  void begin_tensor(const TensorEntry& entry, std::span<const TensorEntry> carried = {});
   void write_rows(const void* dense_rows,
                   int64_t count);  // dense rows (cols * dtype_bytes each); padding is added here
-  void set_scales(std::span<const float> scales);
+  void set_scales(std::span<const float> scales);        // REQUIRES scale_dtype F32
+  void set_scale_bytes(std::span<const uint8_t> bytes);  // dense elements of scale_dtype
+  void set_carried(std::string_view name, std::span<const uint8_t> bytes);  // dense elements
   void finish_tensor();
   void add_alias(const std::string& name, const std::string& alias_of, bool source_had_both);
   void add_file(const std::filesystem::path& source,

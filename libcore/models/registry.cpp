@@ -98,11 +98,7 @@ const Family& choose_family(const formats::HfConfig& config, std::string_view la
 }
 
 std::vector<ExportTensor> same_names(const ir::Model& model) {
-  std::set<std::string_view> companions;
-  for (const ir::TensorEntry& entry : model.tensors) {
-    if (!entry.crc.empty()) companions.insert(entry.crc);
-    if (!entry.scale.empty()) companions.insert(entry.scale);
-  }
+  const std::set<std::string_view> companions = model.companion_names();
   std::vector<ExportTensor> out;
   for (const ir::TensorEntry& entry : model.tensors) {
     if (companions.contains(entry.name)) continue;

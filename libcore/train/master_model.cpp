@@ -18,7 +18,9 @@ bool is_weight_or_description(const std::string& name) {
 }
 
 void copy_tensor(const ir::Reader& source, const ir::TensorEntry& entry, ir::Writer* writer) {
-  writer->begin_tensor(entry);
+  ir::TensorEntry copy = entry;
+  copy.source_scale = {};  // the model is no longer the checkpoint it came from
+  writer->begin_tensor(copy);
   constexpr int64_t kStripe = 128 * 16;
   const uint64_t stride = entry.row_stride(), row = entry.row_bytes();
   std::vector<uint8_t> padded, dense;
@@ -41,11 +43,7 @@ void write_master_model(const fs::path& folder, const ir::Reader& source, const 
   const ir::Model& model = source.model();
   std::map<std::string, const graph::Trainable*> trained;
   for (const graph::Trainable& t : params.trainables()) trained[t.name] = &t;
-  std::map<std::string, bool> companions;
-  for (const ir::TensorEntry& entry : model.tensors) {
-    if (!entry.scale.empty()) companions[entry.scale] = true;
-    if (!entry.crc.empty()) companions[entry.crc] = true;
-  }
+  const std::set<std::string_view> companions = model.companion_names();
   // The writer makes a folder of its own under a temporary name; its files are then moved up.
   const fs::path inner = folder / "model";
   const uint64_t page = model.device == "loongarch64" ? 16384 : 4096;
@@ -74,6 +72,7 @@ void write_master_model(const fs::path& folder, const ir::Reader& source, const 
       writer.add_file(file.path(), file.path().filename().string());
   ir::Model out = model;
   out.quantize = "fp32";
+  out.config.erase("quantization_config");
   out.tensors.clear();
   writer.finish(std::move(out));
   for (const fs::directory_entry& file : fs::directory_iterator(inner)) rename_path(file.path(), folder / file.path().filename());

@@ -15,6 +15,9 @@ TEST_CASE("a description is the same after text and back") {
   entry.bytes = 256 * 160;
   entry.scale = "a.scale";
   entry.crc = "a.crc";
+  entry.source_scale = {"a_scale", {3, 1, 1}};
+  const std::vector<std::string> entry_companions = {"a.input_scale", "a.zero"};
+  entry.companions = entry_companions;
   model.tensors.push_back(entry);
   entry = test::tiny_entry("a.crc", tensor::DType::kU32, {2});
   entry.file = "weights-00001-of-00001.lir";
@@ -29,6 +32,11 @@ TEST_CASE("a description is the same after text and back") {
   CHECK(ir::model_to_text(back) == text);
   CHECK(back.tensors[0].block_cols == 128);
   CHECK(back.tensors[0].offset == 4096);
+  CHECK(back.tensors[0].source_scale.name == "a_scale");
+  CHECK(back.tensors[0].source_scale.shape == std::vector<int64_t>{3, 1, 1});
+  CHECK(back.tensors[0].companions == entry_companions);
+  CHECK(back.companion_names() ==
+        std::set<std::string_view>{"a.scale", "a.crc", "a.input_scale", "a.zero"});
   CHECK(back.tensors[1].crc32c == 0xFEDCBA98u);
   CHECK(back.tensors[2].alias_of == "a");
   CHECK_FALSE(back.tensors[2].source_had_both);

@@ -35,6 +35,14 @@ TEST_CASE("what a tensor takes with its companions") {
   // 300 rows of 224; 3 x 2 scales, rows padded to 32; 3 checksums in a row of 32; each from a
   // multiple of 128.
   CHECK(ir::placed_bytes(entry) == 67200 + 128 + 128);
+  // A scale a row of two bytes each, and two tensors that go along.
+  entry.block_rows = 1;
+  entry.block_cols = 200;
+  entry.scale_dtype = DType::kBF16;
+  ir::TensorEntry carried[2];
+  carried[0].dtype = carried[1].dtype = DType::kF32;
+  carried[1].shape = {5, 3};
+  CHECK(ir::placed_bytes(entry, carried) == 67200 + 300 * 32 + 128 + 128 + 256);
   ir::FilePlan plan(4096, 100'000);
   CHECK(plan.place(67456));
   CHECK(plan.place(67456));

@@ -217,6 +217,26 @@ TEST_CASE("companions") {
   refuse([](Json& j) { row(j, "norm.weight").set("scale", "proj.weight.scale"); }, "is not FP8");
 }
 
+TEST_CASE("what an imported FP8 weight names must be there and fit") {
+  const auto with = [](const char* key, const char* value, const char* text,
+                       const char* tensor = "proj.weight") {
+    refuse([&](Json& j) { row(j, tensor).set(key, Json::parse(value, "t")); }, text);
+  };
+  with("companions", R"(["gone"])", "carried companion \"gone\"");
+  with("companions", R"(["norm.weight"])", "is no companion");
+  with("companions", R"(["proj.weight.scale"])", "companion of two tensors");
+  with("companions", R"([3])", "array of strings");
+  with("companions", R"(["norm.weight.crc"])", "not FP8", "norm.weight");
+  with("source_scale", R"({"name": "s", "shape": [3]})", "source_scale of another size");
+  with("source_scale", R"({"name": "s", "shape": [4611686018427387904, 4611686018427387904, 2]})",
+       "source_scale of another size");
+  with("source_scale", R"({"name": "s", "shape": [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]})",
+       "source_scale of another size");
+  with("source_scale", R"({"name": "", "shape": [2]})", "empty name");
+  with("source_scale", R"({"name": "s"})", "lacks the key \"shape\"");
+  with("source_scale", R"({"name": "s", "shape": [2]})", "is not FP8", "norm.weight");
+}
+
 TEST_CASE("aliases") {
   refuse([](Json& j) { row(j, "head.weight").set("alias_of", "nothing"); },
          "which the table does not hold");

@@ -70,7 +70,7 @@ void check_layout(const std::filesystem::path& folder, uint64_t page) {
     const std::string file = test::read_file(folder / name);
     CHECK(file.substr(0, 8) == "LOONGIR\n");
     CHECK(number(file, 8, 4) == 1);
-    CHECK(number(file, 12, 4) == 0);
+    CHECK(number(file, 12, 4) == 1);
     CHECK(number(file, 16, 8) == page);
     std::sort(list.begin(), list.end());
     CHECK(list.front().first == page);
@@ -94,7 +94,7 @@ TEST_CASE("a written folder is what loongir(5) says") {
   check_layout(dir / "m", 4096);
   const SecondReader reader(dir / "m");
   CHECK(reader.json.at("format").as_string() == "LoongIR");
-  CHECK(reader.json.at("format_version").as_string() == "1.0");
+  CHECK(reader.json.at("format_version").as_string() == "1.1");
 
   const Json& embed = reader.tensor("embed.weight");
   CHECK(embed.at("bytes").as_int() == 300 * 96);  // 80 bytes a row, padded to 96
@@ -154,6 +154,55 @@ TEST_CASE("files end before the limit and a larger tensor stands alone") {
   CHECK(reader.model().find_tensor("embed.weight")->file == "weights-00001-of-00002.lir");
   CHECK(reader.model().find_tensor("norm.weight")->file == "weights-00002-of-00002.lir");
   CHECK(reader.model().find_tensor("proj.weight.scale")->file == "weights-00002-of-00002.lir");
+}
+
+TEST_CASE("an imported FP8 weight keeps its scales and what it carries") {
+  const test::TempDir dir;
+  ir::TensorEntry entry = test::tiny_entry("q", tensor::DType::kE4M3LA, {3, 40});
+  entry.block_rows = 1;
+  entry.block_cols = 40;
+  entry.scale_dtype = tensor::DType::kBF16;
+  entry.source_scale = {"q_scale", {3}};
+  const ir::TensorEntry carried[] = {test::tiny_entry("q.input_scale", tensor::DType::kF32, {}),
+                                     test::tiny_entry("q.zero", tensor::DType::kF8E4M3, {3, 1})};
+  const uint8_t scales[] = {0x00, 0x3F, 0x40, 0x40, 0x80, 0x3E}, zero[3] = {1, 2, 3};
+  const float input = 0.5f;
+  const std::vector<uint8_t> codes(120, 0x11);
+  const std::vector<uint16_t> rows(4);
+  ir::Writer writer(dir / "m", false, 4096);
+  writer.begin_tensor(entry, carried);
+  writer.write_rows(codes.data(), 3);
+  LF_CHECK_ERROR(writer.set_scales(std::vector<float>(3)), ErrorCode::kFailed, "another type");
+  LF_CHECK_ERROR(writer.set_scale_bytes({scales, 4}), ErrorCode::kFailed, "do not fit");
+  writer.set_scale_bytes(scales);
+  LF_CHECK_ERROR(writer.set_carried("q.zero", {zero, 2}), ErrorCode::kFailed, "q.zero");
+  LF_CHECK_ERROR(writer.set_carried("q.one", zero), ErrorCode::kFailed, "q.one");
+  writer.set_carried("q.zero", zero);
+  LF_CHECK_ERROR(writer.finish_tensor(), ErrorCode::kFailed, "without q.input_scale");
+  writer.set_carried("q.input_scale", {reinterpret_cast<const uint8_t*>(&input), 4});
+  writer.finish_tensor();
+  writer.begin_tensor(test::tiny_entry("embed.weight", tensor::DType::kBF16, {2, 2}));
+  writer.write_rows(rows.data(), 2);
+  writer.finish_tensor();
+  ir::Model model = test::tiny_description();
+  model.graph.nodes.resize(1);
+  writer.finish(std::move(model));
+
+  check_layout(dir / "m", 4096);
+  const SecondReader second(dir / "m");
+  const Json& q = second.tensor("q");
+  CHECK(q.at("scale_block").dump() == "[1,40]");
+  CHECK(q.at("source_scale").dump() == R"({"name":"q_scale","shape":[3]})");
+  CHECK(q.at("companions").dump() == R"(["q.input_scale","q.zero"])");
+  const Json& scale = second.tensor(q.at("scale").as_string());
+  CHECK(scale.at("dtype").as_string() == "BF16");
+  const std::string bytes = second.bytes(scale);
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(number(bytes, 32 * i, 2) == number({reinterpret_cast<const char*>(scales), 6}, 2 * i, 2));
+  CHECK(number(second.bytes(second.tensor("q.input_scale")), 0, 4) == 0x3F000000);
+  CHECK(number(second.bytes(second.tensor("q.zero")), 64, 1) == 3);
+  const ir::Reader reader(dir / "m");
+  CHECK(reader.read_f32("q.scale") == std::vector<float>{0.5f, 3.0f, 0.25f});
 }
 
 TEST_CASE("the same input gives the same bytes") {
