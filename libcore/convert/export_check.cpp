@@ -30,6 +30,7 @@ class TableSource final : public formats::TensorSource {
     }
     set_tensors(std::move(tensors));
   }
+  std::string_view format() const noexcept override { return "loongir"; }
   void read_range(const formats::StoredTensor& tensor, uint64_t, std::span<uint8_t>) const override {
     throw_failed(tensor.where(), "only the table is here");
   }

@@ -50,7 +50,7 @@ struct KeptTensor {
 
 struct ImportReport {
   std::string family, model_name, device, quantize;
-  std::string source_format;  // "safetensors", "gguf"
+  std::string source_format;  // "safetensors", "torch", "gguf"
   int64_t parameters = 0;     // elements, tied tensors counted once
   int64_t tensors = 0, aliases = 0, nodes = 0, blocks = 0;
   int64_t linears = 0, linears_fp8 = 0;  // linear weights, and those among them in FP8

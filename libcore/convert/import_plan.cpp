@@ -31,7 +31,7 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
   plan->source = formats::open_tensor_source(input);
   const auto* gguf = dynamic_cast<const formats::GgufFile*>(plan->source.get());
   plan->gguf = gguf != nullptr;
-  plan->report.source_format = plan->gguf ? "gguf" : "safetensors";
+  plan->report.source_format = plan->source->format();
   if (gguf == nullptr) {
     plan->config = formats::read_hf_config(input / "config.json");
     plan->family = &models::choose_family(plan->config, options.model_name);

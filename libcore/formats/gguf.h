@@ -35,6 +35,7 @@ class LF_API GgufFile : public TensorSource {
  public:
   explicit GgufFile(const std::filesystem::path& path);
 
+  std::string_view format() const noexcept override { return "gguf"; }
   void read_range(const StoredTensor& tensor, uint64_t offset,
                   std::span<uint8_t> out) const override;
   void read_rows_f32(const StoredTensor& tensor, int64_t row0, int64_t row1,

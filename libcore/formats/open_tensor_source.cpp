@@ -5,6 +5,7 @@
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
 #include "formats/sharded.h"
+#include "formats/torch_file.h"
 
 namespace loongforge::formats {
 namespace {
@@ -32,10 +33,7 @@ bool begins_with_gguf(const fs::path& path) {
 std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) {
-    if (fs::exists(path / "model.safetensors") ||
-        fs::exists(path / "model.safetensors.index.json")) {
-      return open_hf_checkpoint(path);
-    }
+    if (holds_hf_checkpoint(path)) return open_hf_checkpoint(path);
     const std::vector<fs::path> found = gguf_files(path);
     if (found.size() == 1) return std::make_unique<GgufFile>(found[0]);
     if (found.size() > 1) {
@@ -48,11 +46,10 @@ std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
   if (path.extension() == ".gguf")
     return std::make_unique<GgufFile>(path);  // says what is wrong with it
   if (path.filename().string().find(".index.json") != std::string::npos)
-    return std::make_unique<ShardedSafetensors>(path);
-  if (path.extension() == ".bin" || path.extension() == ".pt" || path.extension() == ".pth") {
-    throw_bad_data(path.string(), "torch files cannot be read",
-                   "save the model with safe_serialization=True");
-  }
+    return std::make_unique<ShardedCheckpoint>(path);
+  const fs::path kind = path.extension();
+  if (kind == ".bin" || kind == ".pt" || kind == ".pth" || begins_with_zip(path))
+    return std::make_unique<TorchFile>(path);
   return std::make_unique<SafetensorsFile>(path);
 }
 

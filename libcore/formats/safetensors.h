@@ -20,6 +20,7 @@ namespace loongforge::formats {
 class LF_API SafetensorsFile : public TensorSource {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
+  std::string_view format() const noexcept override { return "safetensors"; }
   void read_range(const StoredTensor& tensor, uint64_t offset,
                   std::span<uint8_t> out) const override;
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "formats/torch_file.h"
 #include "support/json.h"
 #include "support/printable.h"
 
@@ -26,7 +27,7 @@ bool plain_file_name(std::string_view name) {
 
 // Tensors of a shard that the index does not map: most likely left over from another version of the
 // model.
-void warn_of_unmapped(const SafetensorsFile& file,
+void warn_of_unmapped(const TensorSource& file,
                       const std::unordered_map<std::string_view, size_t>& part_of, size_t part) {
   size_t count = 0;
   std::string first;
@@ -42,9 +43,10 @@ void warn_of_unmapped(const SafetensorsFile& file,
 
 }  // namespace
 
-ShardedSafetensors::ShardedSafetensors(const std::filesystem::path& index_json)
+ShardedCheckpoint::ShardedCheckpoint(const std::filesystem::path& index_json)
     : TensorSource(index_json.parent_path()) {
   const std::string where = index_json.string();
+  const bool torch = where.ends_with(".bin.index.json");
   const Json index = support::read_json(where);
   const Json* map = index.find("weight_map");
   if (map == nullptr || !map->is_object()) throw_bad_data(where, "has no object weight_map");
@@ -70,7 +72,11 @@ ShardedSafetensors::ShardedSafetensors(const std::filesystem::path& index_json)
                      "fetch the missing file");
     }
     part_of_file.emplace(name, files_.size());
-    files_.push_back(std::make_unique<SafetensorsFile>(path));
+    if (torch) {
+      files_.push_back(std::make_unique<TorchFile>(path));
+    } else {
+      files_.push_back(std::make_unique<SafetensorsFile>(path));
+    }
   }
   for (const auto& [name, file] : map->as_object()) {
     const size_t part = part_of_file.at(file.as_string());
@@ -83,38 +89,62 @@ ShardedSafetensors::ShardedSafetensors(const std::filesystem::path& index_json)
   std::vector<StoredTensor> tensors;
   for (size_t part = 0; part < files_.size(); ++part) {
     warn_of_unmapped(*files_[part], part_of, part);
-    for (StoredTensor tensor : files_[part]->tensors()) {
+    for (const StoredTensor& tensor : files_[part]->tensors()) {
       const auto it = part_of.find(tensor.name);
       if (it == part_of.end() || it->second != part) continue;
-      tensor.part = static_cast<uint32_t>(part);
-      tensors.push_back(std::move(tensor));
+      tensors.push_back(tensor);
+      tensors.back().part = static_cast<uint32_t>(parts_.size());
+      parts_.push_back({files_[part].get(), &tensor});
     }
   }
   set_tensors(std::move(tensors));
   metadata_ = files_.front()->metadata();
 }
 
-void ShardedSafetensors::read_range(const StoredTensor& tensor, uint64_t offset,
-                                    std::span<uint8_t> out) const {
-  files_.at(tensor.part)->read_range(tensor, offset, out);
+void ShardedCheckpoint::read_range(const StoredTensor& tensor, uint64_t offset,
+                                   std::span<uint8_t> out) const {
+  const Part& part = parts_.at(tensor.part);
+  part.file->read_range(*part.tensor, offset, out);
+}
+
+void ShardedCheckpoint::read_rows_f32(const StoredTensor& tensor, int64_t row0, int64_t row1,
+                                      std::span<float> out) const {
+  const Part& part = parts_.at(tensor.part);
+  part.file->read_rows_f32(*part.tensor, row0, row1, out);
+}
+
+namespace {
+
+constexpr const char* kCheckpointFiles[] = {"model.safetensors", "model.safetensors.index.json",
+                                            "pytorch_model.bin", "pytorch_model.bin.index.json"};
+
+// Empty when the folder holds none.
+std::filesystem::path checkpoint_file(const std::filesystem::path& folder) {
+  for (const char* name : kCheckpointFiles) {
+    if (std::filesystem::exists(folder / name)) return folder / name;
+  }
+  return {};
+}
+
+}  // namespace
+
+bool holds_hf_checkpoint(const std::filesystem::path& folder) {
+  return !checkpoint_file(folder).empty();
 }
 
 std::unique_ptr<TensorSource> open_hf_checkpoint(const std::filesystem::path& folder) {
-  namespace fs = std::filesystem;
   std::error_code error;
-  if (!fs::is_directory(folder, error)) throw_no_input(folder.string(), "is no folder");
-  if (fs::exists(folder / "model.safetensors"))
-    return std::make_unique<SafetensorsFile>(folder / "model.safetensors");
-  const fs::path index = folder / "model.safetensors.index.json";
-  if (fs::exists(index)) return std::make_unique<ShardedSafetensors>(index);
-  for (const char* torch : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (fs::exists(folder / torch)) {
-      throw_bad_data((folder / torch).string(), "torch files cannot be read",
-                     "save the model with safe_serialization=True");
-    }
+  if (!std::filesystem::is_directory(folder, error))
+    throw_no_input(folder.string(), "is no folder");
+  const std::filesystem::path file = checkpoint_file(folder);
+  if (file.empty()) {
+    throw_no_input(
+        folder.string(),
+        "holds neither model.safetensors nor pytorch_model.bin, nor the index of either");
   }
-  throw_no_input(folder.string(),
-                 "holds neither model.safetensors nor model.safetensors.index.json");
+  if (file.extension() == ".json") return std::make_unique<ShardedCheckpoint>(file);
+  if (file.extension() == ".bin") return std::make_unique<TorchFile>(file);
+  return std::make_unique<SafetensorsFile>(file);
 }
 
 namespace {

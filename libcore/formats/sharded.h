@@ -1,5 +1,6 @@
 // Hugging Face checkpoint folders: model.safetensors, or model-0000i-of-0000N.safetensors with
-// model.safetensors.index.json.
+// model.safetensors.index.json; of older models pytorch_model.bin, or pytorch_model-*.bin with
+// pytorch_model.bin.index.json.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +20,30 @@ namespace loongforge::formats {
 // The tensors that the index maps. A shard that is absent, a name that its shard lacks, a path that
 // leaves the folder are errors; tensors that no entry maps are left out, with one logged warning
 // per file.
-class LF_API ShardedSafetensors : public TensorSource {
+class LF_API ShardedCheckpoint : public TensorSource {
  public:
-  explicit ShardedSafetensors(const std::filesystem::path& index_json);
+  // An index *.bin.index.json is that of torch files, any other of safetensors files.
+  explicit ShardedCheckpoint(const std::filesystem::path& index_json);
   void read_range(const StoredTensor& tensor, uint64_t offset,
                   std::span<uint8_t> out) const override;
+  void read_rows_f32(const StoredTensor& tensor, int64_t row0, int64_t row1,
+                     std::span<float> out) const override;
+  std::string_view format() const noexcept override { return files_.front()->format(); }
   size_t shards() const noexcept { return files_.size(); }
 
  private:
-  std::vector<std::unique_ptr<SafetensorsFile>> files_;
+  struct Part {
+    const TensorSource* file;
+    const StoredTensor* tensor;
+  };
+  std::vector<std::unique_ptr<TensorSource>> files_;
+  std::vector<Part> parts_;  // StoredTensor::part is an index of it
 };
 
-// A folder with model.safetensors (preferred when both exist, as transformers does) or the index.
+// A folder with model.safetensors, its index, pytorch_model.bin or its index: the first of these
+// that exists, as transformers does.
 LF_API std::unique_ptr<TensorSource> open_hf_checkpoint(const std::filesystem::path& folder);
+LF_API bool holds_hf_checkpoint(const std::filesystem::path& folder);
 
 // Writes a checkpoint into an existing folder (a FolderWriter's temporary one). Tensors fill shards
 // in the given order, each shard at most max_shard_bytes unless one tensor alone is larger; a

@@ -50,6 +50,7 @@ class LF_API TensorSource {
   const std::vector<StoredTensor>& tensors() const noexcept {
     return tensors_;
   }                                                       // in the order of the files
+  virtual std::string_view format() const noexcept = 0;  // "safetensors", "torch", "gguf"
   const StoredTensor* find(std::string_view name) const;  // null when absent
   const StoredTensor& at(std::string_view name) const;    // kBadData Error when absent
   // safetensors: __metadata__ of the (first) file. Other formats: empty.
@@ -90,8 +91,9 @@ class LF_API TensorSource {
   std::unordered_map<std::string_view, size_t> index_;  // views into tensors_
 };
 
-// Opens what path is: a GGUF or safetensors file, or a folder that holds model.safetensors or
-// model.safetensors.index.json (else exactly one GGUF file). kNoInput / kBadData Error.
+// Opens what path is: a GGUF, safetensors or torch file, the index of a sharded checkpoint, or a
+// folder that holds a checkpoint (open_hf_checkpoint) or else exactly one GGUF file. kNoInput /
+// kBadData Error.
 LF_API std::unique_ptr<TensorSource> open_tensor_source(const std::filesystem::path& path);
 
 }  // namespace loongforge::formats
