@@ -47,6 +47,7 @@ class LF_API QuantizedSource : public TensorSource {
                   std::string where);
   ~QuantizedSource() override;
 
+  std::string_view format() const noexcept override { return stored_->format(); }
   const TensorSource& stored() const noexcept { return *stored_; }  // as the files have it
   const std::string& method() const noexcept { return method_; }    // quant_method
   // Null for a tensor that is stored as numbers.
