@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/torch_file.h"
 #include "support/printable.h"
 #include "tensor/convert.h"
 
@@ -85,10 +86,10 @@ PeftAdapter::PeftAdapter(const std::filesystem::path& folder) {
   config_ = parse_peft_config(support::read_json(config_path), config_path);
   const fs::path weights = folder / "adapter_model.safetensors";
   if (!fs::exists(weights) && fs::exists(folder / "adapter_model.bin")) {
-    throw_bad_data((folder / "adapter_model.bin").string(), "torch files cannot be read",
-                   "save the adapter with safe_serialization=True");
+    file_ = std::make_unique<TorchFile>(folder / "adapter_model.bin");
+  } else {
+    file_ = std::make_unique<SafetensorsFile>(weights);
   }
-  file_ = std::make_unique<SafetensorsFile>(weights);
   std::map<std::string, PeftModule> modules;
   for (const StoredTensor& tensor : file_->tensors()) {
     std::string_view name = tensor.name;

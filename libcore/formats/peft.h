@@ -68,7 +68,7 @@ class LF_API PeftAdapter {
 
  private:
   PeftConfig config_;
-  std::unique_ptr<SafetensorsFile> file_;
+  std::unique_ptr<TensorSource> file_;
   std::vector<PeftModule> modules_;
 };
 

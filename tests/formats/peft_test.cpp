@@ -9,6 +9,7 @@
 #include "support/data.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
+#include "support/torch_zip.h"
 
 using namespace loongforge::formats;
 using loongforge::ErrorCode;
@@ -199,6 +200,36 @@ TEST_CASE("peft: absent files") {
   loongforge::test::write_file(dir / "adapter_config.json", golden_config().dump());
   LF_CHECK_ERROR(PeftAdapter(dir.path()), ErrorCode::kNoInput, "adapter_model.safetensors");
   loongforge::test::write_file(dir / "adapter_model.bin", "PK");
-  LF_CHECK_ERROR(PeftAdapter(dir.path()), ErrorCode::kBadData,
-                 "adapter_model.bin: torch files cannot be read");
+  LF_CHECK_ERROR(PeftAdapter(dir.path()), ErrorCode::kBadData, "adapter_model.bin: has 2 bytes");
+}
+
+TEST_CASE("peft: an adapter in a torch file is the one in safetensors") {
+  const std::filesystem::path folder = loongforge::test::data_dir() / "formats/adapter_llama3";
+  const PeftAdapter expected(folder);
+  TempDir dir;
+  std::filesystem::copy(folder / "adapter_config.json", dir / "adapter_config.json");
+  std::vector<std::pair<std::string, std::string>> items, storages;
+  for (const StoredTensor& tensor : expected.tensors().tensors()) {
+    REQUIRE(tensor.dtype == DType::kF32);
+    const std::string key = std::to_string(items.size());
+    std::string bytes(tensor.bytes, '\0');
+    expected.tensors().read_range(tensor, 0,
+                                  {reinterpret_cast<uint8_t*>(bytes.data()), bytes.size()});
+    items.emplace_back(tensor.name,
+                       loongforge::test::pickle_tensor(
+                           loongforge::test::pickle_storage("FloatStorage", key, tensor.elements()),
+                           0, tensor.shape, {tensor.shape[1], 1}));
+    storages.emplace_back(key, std::move(bytes));
+  }
+  loongforge::test::write_file(
+      dir / "adapter_model.bin",
+      loongforge::test::torch_bytes(loongforge::test::pickle_of(items), storages));
+  const PeftAdapter adapter(dir.path());
+  REQUIRE(adapter.modules().size() == expected.modules().size());
+  for (size_t i = 0; i < adapter.modules().size(); ++i) {
+    const PeftModule &a = adapter.modules()[i], &b = expected.modules()[i];
+    CHECK(a.module == b.module);
+    CHECK(adapter.tensors().read_f32(*a.a) == expected.tensors().read_f32(*b.a));
+    CHECK(adapter.tensors().read_f32(*a.b) == expected.tensors().read_f32(*b.b));
+  }
 }
