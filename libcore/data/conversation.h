@@ -24,7 +24,19 @@ struct Conversation {
 // REQUIRES: record.value is an object.
 Conversation read_alpaca(const Record& record);
 Conversation read_messages(const Record& record);
+Conversation read_sharegpt(const Record& record);
 std::string read_text_record(const Record& record);  // also of plain text files
+
+// "tools" of a record: an array, or one as JSON text; null where there are none. Elements are left
+// as they are: objects.
+support::Json read_tools(const Record& record);
+// The same; a bare function ({"name", "description", "parameters"}), as sharegpt files have it, is
+// put into {"type": "function", "function": ...}, the form that chat templates expect.
+support::Json read_wrapped_tools(const Record& record);
+// The tool_calls of a sharegpt function_call: JSON text of one {"name", "arguments"} or an array
+// of them. path: the text's name in errors.
+support::Json read_calls(const std::string& text, const std::string& path,
+                         const std::string& where);
 
 // White space only, or nothing.
 bool is_blank(std::string_view text);

@@ -1,10 +1,11 @@
 // Instruction and text datasets: records become tokenised samples with a mask of what is trained
 // on.
 //
-// Formats, told by content: alpaca (JSON array or JSONL: instruction, input, output, system,
-// history), messages JSONL ({"messages": [{"role", "content"}]}), text (JSONL {"text"} or a plain
-// .txt, one paragraph a sample). Faults end in an Error(kBadData) that names file:line (or the
-// record's number and line in a JSON array).
+// Formats, told by content (each as a JSON array or JSON lines): alpaca (instruction, input,
+// output, system, history), messages ({"messages": [{"role", "content"}], "tools"}), sharegpt
+// ({"conversations": [{"from", "value"}], "tools", "system"}), text ({"text"}, or a plain .txt).
+// Faults end in an Error(kBadData) that names file:line (or the record's number and line in a JSON
+// array).
 // Thread-safety: immutable once loaded.
 #pragma once
 
@@ -28,17 +29,29 @@ struct PromptStyle {
   std::string name = "alpaca";
 };
 
+// What of a text dataset makes a sample.
+enum class TextChunks {
+  kRecord,     // a record's text; of a .txt file a paragraph
+  kParagraph,  // what stands between blank lines
+  kLine,
+  // Pieces of cutoff_len tokens out of all texts one after the other, each ended by the eos token;
+  // only the last may be shorter.
+  kPacked,
+};
+
 struct DatasetOptions {
   // A file, or a name that find_dataset() knows.
   std::string path_or_name{};
   int64_t cutoff_len = 1024;
   int64_t max_samples = 0;  // 0: all; else the rest of the file is not looked at
   bool train_on_prompt = false;
+  bool mask_history = false;  // of several answers only the last is trained on
+  TextChunks text_chunks = TextChunks::kRecord;
   PromptStyle style{};
 };
 
 struct DatasetCounts {
-  int64_t records = 0;
+  int64_t samples = 0;
   // Samples that were longer than cutoff_len: those that lost the beginning of their prompt only,
   // and those that lost trained-on tokens (their last cutoff_len tokens are kept).
   int64_t prompts_cut = 0;

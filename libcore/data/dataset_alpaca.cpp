@@ -49,6 +49,7 @@ Conversation read_alpaca(const Record& record) {
   add_message(conversation.messages, "user",
               input.empty() ? instruction : instruction + "\n" + input);
   add_message(conversation.messages, "assistant", output);
+  conversation.tools = read_tools(record);
   return conversation;
 }
 

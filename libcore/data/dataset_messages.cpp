@@ -71,7 +71,7 @@ Conversation read_messages(const Record& record) {
     message.set("content", content_text(messages[i], path, record.where));
     conversation.messages.push_back(std::move(message));
   }
-  if (const Json* tools = record.value.find("tools"); tools != nullptr) conversation.tools = *tools;
+  conversation.tools = read_tools(record);
   return conversation;
 }
 

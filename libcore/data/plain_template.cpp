@@ -49,6 +49,9 @@ std::vector<PlainTurn> plain_turns(std::string_view name, const Conversation& co
   std::string pending(conversation.input_bytes > 0 ? kTaskWithInput : kTask);
   std::vector<PlainTurn> turns;
   bool asked = false;
+  if (!conversation.tools.is_null())
+    throw_bad_data(conversation.where, "template " + std::string(name) + " has no place for tools",
+                   "use a model whose chat template knows them");
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string& role = messages[i].find("role")->as_string();
     const std::string& content = messages[i].find("content")->as_string();
@@ -67,6 +70,8 @@ std::vector<PlainTurn> plain_turns(std::string_view name, const Conversation& co
       asked = true;
     } else if (role == "assistant") {
       if (!asked) refuse("an answer without a question");
+      const Json* calls = messages[i].find("tool_calls");
+      if (calls != nullptr && !calls->is_null()) refuse("a call of a tool");
       turns.push_back({std::move(pending), content});
       pending.clear();
       asked = false;

@@ -94,6 +94,21 @@ bool RecordReader::next(Record& record) {
   return next_paragraph(record);
 }
 
+RecordPlace RecordReader::place() const {
+  return {std::min(position_, text_.size()), line_, records_, open_, after_comma_};
+}
+
+void RecordReader::go_to(const RecordPlace& place) {
+  if (place.offset > text_.size())
+    throw_bad_data(name_, "ends before byte " + std::to_string(place.offset),
+                   "it is not the file that was read before");
+  position_ = place.offset;
+  line_ = place.line;
+  records_ = place.records;
+  after_comma_ = place.after_comma;
+  open_ = place.open;
+}
+
 // The next line, without its end; line_ is then its number + 1.
 bool RecordReader::take_line(std::string_view& line) {
   if (position_ >= text_.size()) return false;

@@ -23,6 +23,14 @@ struct Record {
   std::string where;    // for errors: "data.jsonl:7", "data.json: record 3 (line 12)"
 };
 
+// Where a reader stands: before the record that next() gives.
+struct RecordPlace {
+  uint64_t offset = 0;  // bytes, a byte-order mark not counted
+  int64_t line = 1;
+  int64_t records = 0;                     // elements of the array that were begun
+  bool open = false, after_comma = false;  // of the array
+};
+
 class RecordReader {
  public:
   enum class Kind { kArray, kLines, kPlain };
@@ -34,6 +42,9 @@ class RecordReader {
 
   Kind kind() const { return kind_; }
   bool next(Record& record);  // false at the end
+  // A place that an equal reader of the same bytes was at; Error(kBadData) beyond the end.
+  RecordPlace place() const;
+  void go_to(const RecordPlace& place);
 
  private:
   void tell_kind();

@@ -73,27 +73,35 @@ Sample SampleBuilder::from_chat(const ChatText& chat) const {
   return sample;
 }
 
-Sample SampleBuilder::from_plain(const std::vector<PlainTurn>& turns) const {
+Sample SampleBuilder::from_plain(const std::vector<PlainTurn>& turns, bool last_only) const {
   const int32_t eos = end_token("an answer of a plain template");
   Sample sample;
   append(sample, tokenizer_.prefix_ids(), false);
+  const auto answered = [](const PlainTurn& turn) { return !is_blank(turn.answer); };
+  const auto last = std::find_if(turns.rbegin(), turns.rend(), answered);
   for (const PlainTurn& turn : turns) {
     const Encoding encoding = tokenizer_.encode_with_offsets(turn.prompt + turn.answer, false);
     const size_t start = sample.ids.size();
     append(sample, encoding.ids, false);
-    if (is_blank(turn.answer)) continue;
+    if (!answered(turn)) continue;
+    const bool learnt = !last_only || &turn == &*last;
     for (size_t i = 0; i < encoding.ids.size(); ++i)
-      sample.trained[start + i] = encoding.offsets[i].second > turn.prompt.size() ? 1 : 0;
-    append(sample, eos, true);
+      sample.trained[start + i] = learnt && encoding.offsets[i].second > turn.prompt.size() ? 1 : 0;
+    append(sample, eos, learnt);
   }
   return sample;
 }
 
-Sample SampleBuilder::from_text(std::string_view text) const {
+Sample SampleBuilder::document(std::string_view text) const {
   Sample sample;
   append(sample, tokenizer_.prefix_ids(), false);
   append(sample, tokenizer_.encode(text, false), true);
   append(sample, end_token("text"), true);
+  return sample;
+}
+
+Sample SampleBuilder::from_text(std::string_view text) const {
+  Sample sample = document(text);
   sample.trained[0] = 0;
   return sample;
 }

@@ -20,8 +20,11 @@ class SampleBuilder {
   // token at all, the eos token is appended, or the model would never learn to stop.
   Sample from_chat(const ChatText& chat) const;
   // Every turn's prompt and answer in one go, then the eos token; BOS by the tokenizer's rules.
-  Sample from_plain(const std::vector<PlainTurn>& turns) const;
+  // last_only: only the last answer is trained on.
+  Sample from_plain(const std::vector<PlainTurn>& turns, bool last_only = false) const;
   Sample from_text(std::string_view text) const;
+  // A part of a longer text: as from_text, and its first token may follow something.
+  Sample document(std::string_view text) const;
 
   // Takes tokens out so that cutoff_len are left: those after BOS (where the tokenizer itself puts
   // one) go first, the end stays. Says in counts which kind was lost.

@@ -31,7 +31,6 @@ class Session {
   const data::PromptStyle& style() const { return style_; }
   const std::vector<data::Prompt>& prompts() const { return prompts_; }   // of --sample_prompts, read at the start
 
-  data::Dataset load_dataset(const std::string& path_or_name) const;
   graph::ParameterOptions parameter_options() const;             // of the run's precision and fine-tuning type
   quant::Recipe recipe() const;                                  // what --fp8_precision and --fp8_scale_factor ask for
   graph::PlanOptions plan_options(graph::PlanMode mode, int64_t max_positions) const;

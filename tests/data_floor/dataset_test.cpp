@@ -58,7 +58,7 @@ TEST_CASE("counts, hash, limits") {
   DatasetOptions options{.cutoff_len = 4, .max_samples = 3, .style = {.chat = &chat}};
   const Dataset d = load_bytes(bytes, options, t);
   CHECK(d.content_hash() == crc32c(test::bytes_of(bytes)));
-  CHECK(d.counts().records == 3);
+  CHECK(d.counts().samples == 3);
   CHECK(d.counts().prompts_cut == 1);
   CHECK(d.counts().answers_cut == 1);
   CHECK(d.counts().tokens == 12);
@@ -115,7 +115,7 @@ TEST_CASE("records of no known format, and of another than the first") {
   };
   bad("{\"question\":\"q\",\"answer\":\"a\"}\n",
       "data.jsonl:1: the record has keys question, answer");
-  bad("{\"conversations\":[]}\n", "known formats: alpaca (instruction, input, output), messages");
+  bad("{\"prompt\":[]}\n", "known formats: alpaca (instruction, input, output), messages");
   bad("{}\n", "data.jsonl:1: the record has no keys");
   bad("{\"instruction\":\"i\",\"output\":\"o\"}\n{\"messages\":[]}\n",
       "data.jsonl:2: key \"instruction\" is missing");
@@ -148,16 +148,16 @@ TEST_CASE("special tokens in a question are the tokens, as in transformers, and 
 }
 
 // Ids and masks of jinja2 and the tokenizers library (tests/data/data/masks.md).
-void check_masks(const std::string& tokenizer_path, const std::string& name) {
+void check_masks(const std::string& tokenizer_path, const std::string& name, size_t records = 6) {
   const Tokenizer t = Tokenizer::load(tokenizer_path);
   const std::optional<ChatTemplate> chat = ChatTemplate::load(tokenizer_path);
   REQUIRE(chat.has_value());
   DatasetOptions options{.style = {.chat = &*chat}};
-  options.path_or_name = (test::data_dir() / "data" / (name + "_masks.jsonl")).string();
+  options.path_or_name = (test::data_dir() / "data" / (name + ".jsonl")).string();
   const Dataset d = Dataset::load(options, t);
   const std::string text = test::read_file(options.path_or_name);
   size_t at = 0;
-  REQUIRE(d.samples().size() == 6);
+  REQUIRE(d.samples().size() == records);
   for (size_t i = 0; i < d.samples().size(); ++i) {
     const Sample sample = d.sample(i);
     const size_t end = text.find('\n', at);
@@ -175,20 +175,22 @@ void check_masks(const std::string& tokenizer_path, const std::string& name) {
 }
 
 TEST_CASE("ids and masks equal the reference's: SmolLM2") {
-  check_masks((test::data_dir() / "data" / "smollm2_tokenizer.gguf").string(), "smollm2");
+  check_masks((test::data_dir() / "data" / "smollm2_tokenizer.gguf").string(), "smollm2_masks");
 }
 
-TEST_CASE("ids and masks equal the reference's: Qwen3 and Llama 3") {
-  for (const char* name : {"qwen3", "llama3"}) {
+TEST_CASE("ids and masks equal the reference's: Qwen3 and Llama 3; tools, in either format") {
+  for (const char* file :
+       {"qwen3_masks", "llama3_masks", "qwen3_sharegpt", "qwen3_tool_messages"}) {
+    const std::string name = std::string(file).substr(0, std::string_view(file).find('_'));
     const auto folder = test::shared_dir() / "data" / "tokenizers" / name;
     if (test::shared_dir().empty() || !std::filesystem::exists(folder)) {
       std::printf(
           "SKIPPED: masks of %s (no tokenizers beside the source tree; set "
           "LOONGFORGE_TEST_DATA)\n",
-          name);
+          file);
       continue;
     }
-    check_masks(folder.string(), name);
+    check_masks(folder.string(), file, std::string_view(file).ends_with("masks") ? 6 : 3);
   }
 }
 

@@ -66,6 +66,10 @@ TEST_CASE("what a plain template has no place for") {
   };
   bad(R"({"messages":[{"role":"tool","content":"q"}]})", "f:2: messages[0]: role tool");
   bad(R"({"messages":[{"role":"assistant","content":"a"}]})", "an answer without a question");
+  bad(R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"name":"f"}]}]})",
+      "f:2: messages[1]: a call of a tool");
+  bad(R"({"messages":[{"role":"user","content":"q"}],"tools":[{"name":"f"}]})",
+      "f:2: template alpaca has no place for tools");
   bad(R"({"messages":[{"role":"user","content":"q"},{"role":"user","content":"q"}]})",
       "f:2: messages[1]: a second question without an answer");
   bad(R"({"messages":[{"role":"user","content":"q"},{"role":"system","content":"s"}]})",
