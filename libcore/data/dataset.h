@@ -16,6 +16,7 @@
 
 #include "base/api.h"
 #include "data/chat_template.h"
+#include "data/dataset_choices.h"
 #include "data/sample_table.h"
 #include "data/tokenizer.h"
 
@@ -27,16 +28,6 @@ struct PromptStyle {
   // "alpaca": "Below is an instruction ..." as Stanford Alpaca. An unknown name is an Error(kUsage)
   // that lists the known ones, thrown by Dataset::load and load_prompts.
   std::string name = "alpaca";
-};
-
-// What of a text dataset makes a sample.
-enum class TextChunks {
-  kRecord,     // a record's text; of a .txt file a paragraph
-  kParagraph,  // what stands between blank lines
-  kLine,
-  // Pieces of cutoff_len tokens out of all texts one after the other, each ended by the eos token;
-  // only the last may be shorter.
-  kPacked,
 };
 
 struct DatasetOptions {

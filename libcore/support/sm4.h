@@ -26,6 +26,8 @@ enum Sm4Stream : uint32_t {
   kStreamDropout = 3,   // + 16 * number of the layer's site; step = micro-batch
   kStreamRounding = 4,  // + 16 * number of the parameter; step = optimizer step
   kStreamSampling = 5,  // generation; step = position
+  kStreamMix = 6,       // which dataset a sample comes from; step = pass over the data
+  kStreamSplit = 7,     // what is held out for validation
 };
 
 class LF_API Sm4Random {
