@@ -1,5 +1,6 @@
 #include "cmd/train/options.h"
 
+#include <charconv>
 #include <initializer_list>
 #include <string>
 
@@ -23,7 +24,13 @@ constexpr cli::Option kTable[] = {
     {"model_path", OptionType::kPath, nullptr, "FOLDER", kData,
      "the LoongIR model (made by loongforge convert)"},
     {"dataset", OptionType::kString, nullptr, "PATH|NAME", kData,
-     "alpaca JSON or JSONL, messages JSONL or text; or a name under LOONGFORGE_DATA"},
+     "alpaca, messages, sharegpt or text, several with commas; or names under LOONGFORGE_DATA"},
+    {"mix_strategy", OptionType::kChoice, nullptr, "concat|interleave_under|interleave_over", kData,
+     "how several datasets become one (default: concat; with weights interleave_under)"},
+    {"dataset_weights|interleave_probs", OptionType::kList, nullptr, "NUMBERS", kData,
+     "how often a sample is drawn from each dataset, as 0.7,0.3"},
+    {"val_size", OptionType::kDouble, nullptr, "(0,inf)", kData,
+     "hold samples of the dataset out to evaluate on: below 1 a share, else a count"},
     {"output_dir", OptionType::kPath, nullptr, "FOLDER", kData,
      "where checkpoints, configuration and metrics go"},
     {"overwrite_output_dir", OptionType::kFlag, "false", nullptr, kData,
@@ -41,6 +48,10 @@ constexpr cli::Option kTable[] = {
      "use the first N samples only (default: all)"},
     {"train_on_prompt|train_on_inputs", OptionType::kFlag, "false", nullptr, kData,
      "learn the prompt as well as the answer"},
+    {"mask_history", OptionType::kFlag, "false", nullptr, kData,
+     "learn the last answer of a conversation only"},
+    {"text_chunks", OptionType::kChoice, nullptr, "paragraph|line|packed", kData,
+     "what of a text is a sample (default: a record, of a .txt a paragraph)"},
     {"preview", OptionType::kInt, nullptr, "[1,1000]", kData,
      "show N samples, the tokens that are learnt marked, and stop"},
 
@@ -194,16 +205,17 @@ void fill_evaluation(const cli::Options& options, train::TrainOptions* result) {
     result->eval_strategy = strategy(options, "eval_strategy");
   else if (result->eval_steps > 0)
     result->eval_strategy = train::Strategy::kSteps;
-  else if (!result->eval_dataset.empty())
+  else if (!result->eval_dataset.empty() || result->val_size > 0)
     result->eval_strategy = train::Strategy::kEpoch;
   result->per_device_eval_batch_size = options.integer("per_device_eval_batch_size");
   result->sample_prompts = options.text("sample_prompts");
   result->sample_max_new_tokens = options.integer("sample_max_new_tokens");
   if (result->eval_only) return;
   const bool evaluates = result->eval_strategy != train::Strategy::kNo;
-  if (evaluates && result->eval_dataset.empty() && result->sample_prompts.empty())
+  if (evaluates && result->eval_dataset.empty() && result->val_size == 0 &&
+      result->sample_prompts.empty())
     throw_usage("an evaluation is asked for, but --eval_dataset is missing",
-                "name a dataset, or use --eval_strategy no");
+                "name a dataset, hold one out with --val_size, or use --eval_strategy no");
   if (result->eval_strategy != train::Strategy::kSteps && options.given("eval_steps"))
     throw_usage(options.place("eval_steps") + " contradicts --eval_strategy " +
                     options.text("eval_strategy"),
@@ -230,6 +242,35 @@ void fill_saving(const cli::Options& options, train::TrainOptions* result) {
                 "leave one of them out");
   if (resumes && !(overwrites && overwrite > resume)) result->resume_from_checkpoint = from;
   result->overwrite_output_dir = overwrites && !(resumes && resume > overwrite);
+}
+
+std::vector<double> numbers(const cli::Options& options, const char* name) {
+  std::vector<double> values;
+  for (const std::string& word : options.list(name)) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size())
+      throw_usage(options.place(name) + ": \"" + word + "\" is no number", "give 0.7,0.3");
+    values.push_back(value);
+  }
+  return values;
+}
+
+void fill_data(const cli::Options& options, train::TrainOptions* result) {
+  result->template_name = options.text("template");
+  result->cutoff_len = options.integer("cutoff_len");
+  result->packing = options.flag("packing");
+  if (options.has("max_samples")) result->max_samples = options.integer("max_samples");
+  result->train_on_prompt = options.flag("train_on_prompt");
+  result->mask_history = options.flag("mask_history");
+  if (options.has("text_chunks"))
+    result->text_chunks =
+        choice<data::TextChunks>(options, "text_chunks", {"", "paragraph", "line", "packed"});
+  if (options.has("mix_strategy"))
+    result->mix_strategy = choice<data::MixStrategy>(
+        options, "mix_strategy", {"concat", "interleave_under", "interleave_over"});
+  result->dataset_weights = numbers(options, "dataset_weights");
+  if (options.has("val_size")) result->val_size = options.number("val_size");
 }
 
 // What the run is, and the paths that this needs.
@@ -260,11 +301,7 @@ train::TrainOptions train_options(const cli::Options& options) {
   train::TrainOptions result;
   fill_mode(options, &result);
   result.adapter_path = options.text("adapter");
-  result.template_name = options.text("template");
-  result.cutoff_len = options.integer("cutoff_len");
-  result.packing = options.flag("packing");
-  if (options.has("max_samples")) result.max_samples = options.integer("max_samples");
-  result.train_on_prompt = options.flag("train_on_prompt");
+  fill_data(options, &result);
   fill_tuning(options, &result);
   fill_optimisation(options, &result);
   result.fp8_precision =

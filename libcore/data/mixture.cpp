@@ -73,7 +73,9 @@ std::vector<MixPick> mix_datasets(std::span<const size_t> sizes, const MixRule& 
 }
 
 std::vector<bool> hold_out(size_t total, double val_size, uint64_t seed) {
-  const double wanted = val_size < 1 ? std::ceil(val_size * static_cast<double>(total)) : val_size;
+  // 0.07 of 100 are 7, though the product lies a little above.
+  const double wanted =
+      val_size < 1 ? std::ceil(val_size * static_cast<double>(total) - 1e-9) : val_size;
   if (!(wanted < static_cast<double>(total)))
     throw_usage("--val_size leaves nothing to train on: there are " + std::to_string(total) +
                     (total == 1 ? " sample" : " samples"),

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset_choices.h"
+
 namespace loongforge::train {
 
 enum class FinetuningType { kLora, kFull };
@@ -18,7 +20,10 @@ enum class LogFormat { kText, kJson };
 
 struct TrainOptions {
   std::string model_path;
-  std::string dataset;                 // path, or a name under LOONGFORGE_DATA
+  std::string dataset;                 // paths, or names under LOONGFORGE_DATA, separated by commas
+  std::optional<data::MixStrategy> mix_strategy;  // kConcat; with weights kInterleaveUnder
+  std::vector<double> dataset_weights; // one a dataset; empty: all equal
+  double val_size = 0;                 // held out of dataset: below 1 a share, else a count
   std::string output_dir;
   bool overwrite_output_dir = false;
   std::string adapter_path;            // continue from a PEFT adapter; eval_only: evaluate with it
@@ -49,6 +54,8 @@ struct TrainOptions {
   bool packing = false;
   int64_t max_samples = 0;             // 0: all
   bool train_on_prompt = false;
+  bool mask_history = false;           // only the last answer of a conversation is trained on
+  data::TextChunks text_chunks = data::TextChunks::kRecord;
   std::string template_name;           // empty: the model's chat template, else "alpaca" (announced)
   bool gradient_checkpointing = false;
 

@@ -11,6 +11,7 @@
 #include "kernels/gemm.h"
 #include "topo/machine.h"
 #include "train/adapter_io.h"
+#include "train/training_data.h"
 
 namespace loongforge::train {
 namespace {
@@ -55,6 +56,7 @@ void check_options(const TrainOptions& o) {
   if (o.save_strategy == Strategy::kSteps) positive(o.save_steps, "save_steps");
   if (o.save_total_limit != 0 && o.save_total_limit < 2)
     throw_usage("--save_total_limit must be at least 2 (0: no limit)", "one checkpoint alone could be the broken one");
+  check_data_options(o);
   if (o.finetuning_type == FinetuningType::kFull && !o.adapter_path.empty())
     throw_usage("--adapter_path needs --finetuning_type lora");
 }

@@ -69,8 +69,8 @@ int dry_run(Session& session) {
     json.set("parameters", params->parameter_count());
     json.set("trainable", params->trainable_count());
     json.set("samples", static_cast<int64_t>(data.train.size()));
-    json.set("tokens", data.counts.tokens);
-    json.set("trained_tokens", data.counts.trained_tokens);
+    json.set("tokens", data.tokens);
+    json.set("trained_tokens", data.trained_tokens);
     json.set("rows_per_step", shape.rows_per_step);
     json.set("steps", shape.plan.total_steps());
     json.set("longest_micro_batch_tokens", shape.longest_micro_batch);
@@ -92,8 +92,8 @@ int dry_run(Session& session) {
                 "parameters      %lld, trainable %lld (%.3f %%)\nsamples         %zu, %lld tokens, %lld trained on\n"
                 "steps           %lld of %lld rows; largest micro-batch %lld tokens\npeak memory     %.1f MB\n",
                 static_cast<long long>(params->parameter_count()), static_cast<long long>(params->trainable_count()), share,
-                data.train.size(), static_cast<long long>(data.counts.tokens),
-                static_cast<long long>(data.counts.trained_tokens), static_cast<long long>(shape.plan.total_steps()),
+                data.train.size(), static_cast<long long>(data.tokens),
+                static_cast<long long>(data.trained_tokens), static_cast<long long>(shape.plan.total_steps()),
                 static_cast<long long>(shape.rows_per_step), static_cast<long long>(shape.longest_micro_batch),
                 static_cast<double>(m.total()) / 1e6);
   session.print(head + row("program, tokenizer, samples", m.process) + row("weights and adapters", m.weights) +

@@ -1,10 +1,12 @@
-// The samples of a run, as its options ask for them: read, tokenised, counted and reported.
+// The samples of a run, as its options ask for them: read, tokenised, mixed, held out, counted and
+// reported.
 // Thread-safety: values; immutable once loaded.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
 #include "data/sample_table.h"
@@ -13,19 +15,36 @@
 
 namespace loongforge::train {
 
-struct TrainingData {
-  data::SampleSet train;
-  std::optional<data::SampleSet> eval;
-  data::DatasetCounts counts;  // of train
-  uint32_t content_hash = 0;   // of the files' bytes
+// What of a run comes from one dataset.
+struct DataShare {
+  std::string file;
+  int64_t samples = 0;  // of the run, in one epoch
 };
 
-// What --dataset names, and --eval_dataset.
+struct TrainingData {
+  data::SampleSet train;
+  std::optional<data::SampleSet> eval;     // --eval_dataset, or what --val_size holds out
+  int64_t tokens = 0, trained_tokens = 0;  // of train
+  uint32_t content_hash = 0;               // of the files' bytes
+  std::vector<DataShare> shares;           // of train
+};
+
+// Throws Error(kUsage) for choices about data that no run can have, naming the flag.
+void check_data_options(const TrainOptions& options);
+
+// The datasets that --dataset (or --eval_dataset) names.
+std::vector<std::string> dataset_names(const std::string& list);
+
+// What --dataset names, and what the run is evaluated on.
 TrainingData load_training_data(const TrainOptions& options, const data::PromptStyle& style,
                                 const data::Tokenizer& tokenizer);
-// What --eval_only evaluates: --eval_dataset, else --dataset; nothing where neither is given.
+// What --eval_only evaluates: --eval_dataset, what --val_size holds out, else all of --dataset;
+// nothing where neither is given.
 std::optional<data::SampleSet> load_eval_data(const TrainOptions& options,
                                               const data::PromptStyle& style,
                                               const data::Tokenizer& tokenizer);
+
+// The choices about data that decide the bits of a run, in words: equal ones may be continued.
+std::string data_identity(const TrainOptions& options);
 
 }  // namespace loongforge::train

@@ -69,6 +69,7 @@ Json TrainingRun::run_identity() const {
   run.set("packing", options_.packing);
   run.set("cutoff_len", options_.cutoff_len);
   run.set("total_steps", shape_.plan.total_steps());
+  run.set("data", data_identity(options_));
   run.set("dataset_crc32c", static_cast<int64_t>(data_.content_hash));
   run.set("rows", static_cast<int64_t>(shape_.rows.size()));
   return run;
@@ -312,8 +313,16 @@ int TrainingRun::run() {
   info.set("model", base_model());
   info.set("dataset_crc32c", static_cast<int64_t>(data_.content_hash));
   info.set("samples", static_cast<int64_t>(data_.train.size()));
-  info.set("tokens", data_.counts.tokens);
-  info.set("trained_tokens", data_.counts.trained_tokens);
+  Json datasets = Json::array();
+  for (const DataShare& share : data_.shares) {
+    Json entry = Json::object();
+    entry.set("file", share.file);
+    entry.set("samples", share.samples);
+    datasets.push_back(std::move(entry));
+  }
+  info.set("datasets", std::move(datasets));
+  info.set("tokens", data_.tokens);
+  info.set("trained_tokens", data_.trained_tokens);
   write_text_atomic(output_dir_ / "run_info.json", info.dump(2) + "\n");
   announce();
   const Strategy eval_strategy =

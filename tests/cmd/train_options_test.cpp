@@ -54,6 +54,11 @@ TEST_CASE("defaults of the table are those of the struct") {
   CHECK(got.packing == stated.packing);
   CHECK(got.max_samples == stated.max_samples);
   CHECK(got.train_on_prompt == stated.train_on_prompt);
+  CHECK(got.mask_history == stated.mask_history);
+  CHECK(got.text_chunks == stated.text_chunks);
+  CHECK(got.mix_strategy == stated.mix_strategy);
+  CHECK(got.dataset_weights == stated.dataset_weights);
+  CHECK(got.val_size == stated.val_size);
   CHECK(got.template_name == stated.template_name);
   CHECK(got.gradient_checkpointing == stated.gradient_checkpointing);
   CHECK(got.fp8_precision == stated.fp8_precision);
@@ -181,6 +186,31 @@ TEST_CASE("a resolved configuration is read again, whatever it was made with") {
   const train::TrainOptions anew = again({"--resume_from_checkpoint"}, {"--overwrite_output_dir"});
   CHECK(anew.resume_from_checkpoint.empty());
   CHECK(anew.overwrite_output_dir);
+}
+
+TEST_CASE("choices about data reach their fields, and are read again") {
+  const train::TrainOptions got =
+      filled({"--model_path", "m", "--dataset", "a,b", "--output_dir", "o", "--mask_history",
+              "--text-chunks", "packed", "--interleave_probs", "0.7,3e-1", "--mix_strategy",
+              "interleave_over", "--val_size", "0.1"});
+  CHECK(got.mask_history);
+  CHECK(got.text_chunks == data::TextChunks::kPacked);
+  CHECK(got.dataset_weights == std::vector<double>{0.7, 0.3});
+  CHECK(got.mix_strategy == data::MixStrategy::kInterleaveOver);
+  CHECK(got.val_size == 0.1);
+  CHECK(got.eval_strategy == train::Strategy::kEpoch);
+  const test::TempDir folder;
+  const std::string path = (folder / "run_config.json").string();
+  std::ofstream(path) << got.resolved_config_json;
+  const train::TrainOptions again = filled({"--config", path.c_str()});
+  CHECK(again.text_chunks == got.text_chunks);
+  CHECK(again.dataset_weights == got.dataset_weights);
+  CHECK(
+      filled({"--model_path", "m", "--dataset", "d", "--output_dir", "o", "--text_chunks", "line"})
+          .text_chunks == data::TextChunks::kLine);
+  LF_CHECK_ERROR(filled({"--model_path", "m", "--dataset", "a,b", "--output_dir", "o",
+                         "--dataset_weights", "1,much"}),
+                 ErrorCode::kUsage, "--dataset_weights: \"much\" is no number");
 }
 
 TEST_CASE("the resolved configuration holds every value by its canonical name") {

@@ -93,6 +93,8 @@ TEST_CASE("hold_out: a share or a count, by the seed, never everything") {
   for (size_t begin = 0; begin < 1000; begin += 100)
     CHECK(std::count(held.begin() + static_cast<ptrdiff_t>(begin),
                      held.begin() + static_cast<ptrdiff_t>(begin) + 100, true) > 0);
+  const auto exact = hold_out(100, 0.07, 1);
+  CHECK(std::count(exact.begin(), exact.end(), true) == 7);
   const auto share = hold_out(7, 0.1, 1), count = hold_out(7, 6, 1);
   CHECK(std::count(share.begin(), share.end(), true) == 1);
   CHECK(std::count(count.begin(), count.end(), true) == 6);
