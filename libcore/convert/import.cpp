@@ -17,30 +17,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMarkers[] = {ir::kModelFile};
 constexpr uint64_t kSpareBytes = 1 << 20;  // the description and rounding to disk blocks
 
-// A tied tensor that the source holds twice is stored once. Where the two differ, the loader of the
-// source would take the tied one as well; it is said.
-void compare_tied(const ImportPlan& plan, const models::PlannedAlias& alias, ImportReport* report) {
-  const auto target =
-      std::find_if(plan.model.tensors.begin(), plan.model.tensors.end(),
-                   [&alias](const auto& each) { return each.name == alias.alias_of; });
-  const formats::StoredTensor &a = *target->source, &b = *alias.source;
-  bool same = a.rows() == b.rows() && a.cols() == b.cols();
-  constexpr int64_t kStep = 1024;
-  std::vector<float> left, right;
-  for (int64_t r0 = 0; same && r0 < a.rows(); r0 += kStep) {
-    const int64_t r1 = std::min(a.rows(), r0 + kStep);
-    left.resize(static_cast<size_t>((r1 - r0) * a.cols()));
-    right.resize(left.size());
-    plan.source->read_rows_f32(a, r0, r1, left);
-    plan.source->read_rows_f32(b, r0, r1, right);
-    same = left == right;
-  }
-  if (!same) {
-    report->warnings.push_back(b.where() + " differs from " + alias.alias_of +
-                               ", to which the configuration ties it: the latter is used");
-  }
-}
-
 class ImportRun {
  public:
   ImportRun(const ImportOptions& options, ImportPlan plan, const ProgressCallback& progress)
@@ -55,10 +31,8 @@ class ImportRun {
   ImportReport run() {
     ir::Writer writer(options_.output_path, options_.overwrite, plan_.page);
     for (size_t i = 0; i < plan_.entries.size(); ++i) write_tensor(&writer, i);
-    for (const models::PlannedAlias& alias : plan_.model.aliases) {
-      if (alias.source != nullptr) compare_tied(plan_, alias, &plan_.report);
+    for (const models::PlannedAlias& alias : plan_.model.aliases)
       writer.add_alias(alias.name, alias.alias_of, alias.source != nullptr);
-    }
     bool has_generation = false;
     for (const data::TokenizerFile& file : plan_.tokenizer_files) {
       has_generation = has_generation || file.name == "generation_config.json";

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "convert/roles.h"
+#include "convert/tied.h"
 #include "convert/token_ids.h"
 #include "ir/layout.h"
 #include "kernels/types.h"
@@ -99,6 +100,20 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
   for (std::string& warning : ids.warnings) plan->report.warnings.push_back(std::move(warning));
 }
 
+// Where the source holds a tied head that differs from the embedding, the configuration is wrong:
+// both are kept, and it says so from here on.
+void plan_model(ImportPlan* plan) {
+  const auto names = plan->gguf ? models::SourceNames::kGguf : models::SourceNames::kHuggingFace;
+  plan->model = plan->family->plan(plan->config, *plan->source, names);
+  const models::PlannedAlias* differs = differing_alias(*plan->source, plan->model);
+  if (differs == nullptr) return;
+  plan->report.warnings.push_back(differs->source->where() + " differs from " + differs->alias_of +
+                                  ", to which tie_word_embeddings ties it: both are kept, untied");
+  plan->config.tie_word_embeddings = false;
+  plan->config.raw.set("tie_word_embeddings", false);
+  plan->model = plan->family->plan(plan->config, *plan->source, names);
+}
+
 DType source_dtype(const formats::StoredTensor& stored) {
   return stored.dtype.value_or(DType::kF32);  // block-quantised types are read as fp32
 }
@@ -184,9 +199,7 @@ ImportPlan make_import_plan(const ImportOptions& options) {
   if (options.quantize_head && options.quantize != "fp8")
     throw_usage("--quantize_head needs --quantize fp8");
   open_source(options, &plan);
-  plan.model =
-      plan.family->plan(plan.config, *plan.source,
-                        plan.gguf ? models::SourceNames::kGguf : models::SourceNames::kHuggingFace);
+  plan_model(&plan);
   plan.report.family = plan.family->name;
   plan.report.model_name =
       options.model_name.empty() ? default_name(options.input_path) : options.model_name;
@@ -196,7 +209,7 @@ ImportPlan make_import_plan(const ImportOptions& options) {
   plan.report.aliases = static_cast<int64_t>(plan.model.aliases.size());
   plan.report.nodes = static_cast<int64_t>(plan.model.graph.nodes.size());
   plan.report.ignored = plan.model.ignored;
-  plan.report.warnings = plan.model.warnings;
+  for (const std::string& warning : plan.model.warnings) plan.report.warnings.push_back(warning);
   decide_tensors(options, &plan);
   report_linears(options, &plan);
   read_tokenizer(options, &plan);

@@ -249,28 +249,6 @@ TEST_CASE("a tokenizer that cannot be run yet is copied, a damaged one is an err
   refuse(test::import_options(dir / "m", dir / "n.ir"), dir, ErrorCode::kBadData, "tokenizer.json");
 }
 
-TEST_CASE("a head that is tied and held") {
-  const test::TempDir dir;
-  std::vector<test::MadeTensor> tensors = test::load_tensors(checkpoint("smollm2"));
-  const auto embed = std::find_if(tensors.begin(), tensors.end(), [](const auto& t) {
-    return t.name == "model.embed_tokens.weight";
-  });
-  test::MadeTensor head = *embed;
-  head.name = "lm_head.weight";
-  tensors.push_back(head);
-  test::write_checkpoint(dir / "same", tensors, test::load_config(checkpoint("smollm2")));
-  const convert::ImportReport report =
-      import_model(test::import_options(dir / "same", dir / "same.ir"));
-  CHECK(report.warnings.size() == 1);  // no tokenizer
-  CHECK(ir::Reader(dir / "same.ir").model().find_tensor("lm_head.weight")->source_had_both);
-  tensors.back().bytes[0] ^= 1;
-  test::write_checkpoint(dir / "other", tensors, test::load_config(checkpoint("smollm2")));
-  const convert::ImportReport differs =
-      import_model(test::import_options(dir / "other", dir / "other.ir"));
-  REQUIRE(differs.warnings.size() == 2);
-  CHECK(differs.warnings[1].find("differs from model.embed_tokens.weight") != std::string::npos);
-}
-
 TEST_CASE("not a number and infinity are counted and said") {
   const test::TempDir dir;
   std::vector<test::MadeTensor> tensors = test::load_tensors(checkpoint("llama2"));
