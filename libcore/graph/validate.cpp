@@ -1,11 +1,18 @@
 #include "graph/validate.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
+#include "graph/ops/rope_table.h"
 
 namespace loongforge::graph {
 namespace {
+
+support::Json rope_scaling(const ir::Node& node) {
+  const support::Json* scaling = node.attrs.find("scaling");
+  return scaling == nullptr ? support::Json() : *scaling;
+}
 
 class Validator {
  public:
@@ -79,6 +86,8 @@ class Validator {
       expect(node, "heads x head_dim", attr(node, "heads") * dim, cols);
       if (dim % 2 != 0) fail(node, "head_dim must be even");
       expect(node, "rotary_dim", node.attrs.get_int("rotary_dim", dim), dim);
+      rope_frequencies(dim, node.attrs.at("theta", node.name).as_double("theta"), rope_scaling(node), 1,
+                       where_ + ": node " + node.name);
       return cols;
     }
     if (node.op == "attention") return attention(node);
@@ -94,6 +103,7 @@ class Validator {
     arity(node, 3);
     const int64_t heads = attr(node, "heads"), kv = attr(node, "kv_heads"), dim = attr(node, "head_dim");
     if (heads % kv != 0) fail(node, "heads is no multiple of kv_heads");
+    if (node.attrs.get_int("window", 0) < 0) fail(node, "window is negative");
     if (dim % 8 != 0 || dim > 256) fail(node, "head_dim must be a multiple of 8 up to 256");
     expect(node, "query columns", input(node, 0), heads * dim);
     expect(node, "key columns", input(node, 1), kv * dim);
@@ -109,5 +119,11 @@ class Validator {
 }  // namespace
 
 int64_t validate(const ir::Model& model, const std::string& where) { return Validator(model, where).run(); }
+
+bool depends_on_longest_document(const ir::Graph& graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) {
+    return node.op == "rope" && rope_depends_on_length(rope_scaling(node));
+  });
+}
 
 }  // namespace loongforge::graph

@@ -12,5 +12,7 @@ namespace loongforge::graph {
 
 // Throws Error(kBadData) naming `where` and the node. Returns the number of columns of the logits (the vocabulary).
 LF_API int64_t validate(const ir::Model& model, const std::string& where);
+// Whether a document's results depend on how long the others of its batch are (rope type dynamic): not to be packed.
+LF_API bool depends_on_longest_document(const ir::Graph& graph);
 
 }  // namespace loongforge::graph

@@ -88,6 +88,9 @@ Session::Session(const TrainOptions& options, const Output& output) : options_(o
   pool_ = std::make_unique<ThreadPool>(threads);
   reader_ = std::make_unique<ir::Reader>(options.model_path);
   vocab_ = graph::validate(reader_->model(), options.model_path);
+  if (options.packing && graph::depends_on_longest_document(reader_->model().graph))
+    throw_usage("--packing does not go with " + options.model_path + ": its rope type is dynamic, so a document's results depend "
+                "on the longest one beside it", "train without --packing");
   load_tokenizer();
   parameter_options();  // refuses wrong targets and environment before data is read
   if (!options.sample_prompts.empty()) prompts_ = data::load_prompts(options.sample_prompts, style_, *tokenizer_);

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "graph/tiny_models.h"
 #include "support/expect_error.h"
 
 using namespace loongforge;
@@ -38,4 +39,17 @@ TEST_CASE("options that no run can have are named") {
     fault.make(o);
     LF_CHECK_ERROR(train::check_options(o), ErrorCode::kUsage, fault.says);
   }
+}
+
+TEST_CASE("packing is refused where a document's results depend on its neighbours") {
+  const test::TinyModel model("llama_dynamic", "bf16");
+  train::TrainOptions o;
+  o.model_path = model.folder();
+  o.dataset = "d";
+  o.dry_run = true;
+  o.packing = true;
+  LF_CHECK_ERROR(train::Session(o, {}), ErrorCode::kUsage, "--packing does not go with");
+  // Without packing the next thing that is missing is the tokenizer.
+  o.packing = false;
+  LF_CHECK_ERROR(train::Session(o, {}), ErrorCode::kNoInput, "tokenizer");
 }
