@@ -59,12 +59,21 @@ TEST_CASE("losses and gradients have the same bits for every number of threads")
 
 TEST_CASE("losses and gradients have the same bits on every ISA") {
   const kernels::Isa before = kernels::active_isa();
-  const graph::Batch batch = random_batch(kLengths, 384);
-  for (auto format : {quant::RunPrecision::kFp8, quant::RunPrecision::kBf16, quant::RunPrecision::kFp32}) {
-    const TinyModel model("smollm2", format == quant::RunPrecision::kFp32 ? "fp32" : "bf16");
+  struct Case {
+    const char* model;
+    quant::RunPrecision format;
+  };
+  // A tied head; a window, norms of heads and biases; biases everywhere; long windows of few kv heads.
+  const Case cases[] = {{"smollm2", quant::RunPrecision::kFp8},     {"smollm2", quant::RunPrecision::kBf16},
+                        {"smollm2", quant::RunPrecision::kFp32},    {"qwen3_window", quant::RunPrecision::kFp8},
+                        {"qwen3_window", quant::RunPrecision::kFp32}, {"llama_bias", quant::RunPrecision::kBf16},
+                        {"mistral", quant::RunPrecision::kFp8}};
+  for (const Case& each : cases) {
+    const TinyModel model(each.model, each.format == quant::RunPrecision::kFp32 ? "fp32" : "bf16");
+    const graph::Batch batch = random_batch(kLengths, vocab_of(model));
     for (bool full : {true, false}) {
       TinyRun run;
-      run.format = format;
+      run.format = each.format;
       run.full = full;
       kernels::set_active_isa(kernels::Isa::kScalar);
       const TinyResult scalar = run_tiny(model, run, batch);
@@ -72,6 +81,7 @@ TEST_CASE("losses and gradients have the same bits on every ISA") {
         REQUIRE(kernels::set_active_isa(isa));
         const TinyResult vector = run_tiny(model, run, batch);
         CAPTURE(kernels::isa_name(isa));
+        CAPTURE(each.model);
         CHECK(scalar.stats.loss_sum == vector.stats.loss_sum);
         CHECK(same_bits(scalar.gradients, vector.gradients));
         CHECK(same_bits(scalar.logits, vector.logits));
@@ -79,6 +89,23 @@ TEST_CASE("losses and gradients have the same bits on every ISA") {
     }
   }
   kernels::set_active_isa(before);
+}
+
+TEST_CASE("gradient checkpointing changes not a bit of any family's results") {
+  for (const std::string& name : golden_models()) {
+    CAPTURE(name);
+    const TinyModel model(name, "bf16");
+    const graph::Batch batch = random_batch({37, 1, 20}, vocab_of(model));
+    for (bool full : {true, false}) {
+      TinyRun run;
+      run.full = full;
+      const TinyResult saved = run_tiny(model, run, batch);
+      run.plan.gradient_checkpointing = true;
+      const TinyResult recomputed = run_tiny(model, run, batch);
+      CHECK(saved.stats.loss_sum == recomputed.stats.loss_sum);
+      CHECK(same_bits(saved.gradients, recomputed.gradients));
+    }
+  }
 }
 
 TEST_CASE("gradient checkpointing changes memory, not a bit of the results") {
@@ -139,6 +166,47 @@ TEST_CASE("a document has the same bits alone and beside others") {
                         one.logits.size() * sizeof(float)) == 0);
     }
   }
+}
+
+TEST_CASE("what stands before a document in its batch does not change a bit of it, in any family") {
+  for (const std::string& name : golden_models()) {
+    CAPTURE(name);
+    const TinyModel model(name, "fp8");
+    const int64_t vocab = vocab_of(model);
+    // rope type dynamic: exact only up to the length that the model was made for (16), and refused with packing.
+    const bool dynamic = graph::depends_on_longest_document(model.reader().model().graph);
+    const std::vector<int64_t> lengths = dynamic ? std::vector<int64_t>{12, 16} : std::vector<int64_t>{33, 47};
+    const graph::Batch first = random_batch(lengths, vocab);
+    graph::Batch second = random_batch({dynamic ? 7 : 70, lengths[1]}, vocab, 99);
+    const graph::Document a = first.documents[1], b = second.documents[1];
+    for (int64_t t = 0; t < a.length; ++t) {
+      second.ids[static_cast<size_t>(b.row + t)] = first.ids[static_cast<size_t>(a.row + t)];
+      second.targets[static_cast<size_t>(b.row + t)] = first.targets[static_cast<size_t>(a.row + t)];
+    }
+    for (bool full : {true, false}) {
+      TinyRun run;
+      run.full = full;
+      const TinyResult one = run_tiny(model, run, first), other = run_tiny(model, run, second);
+      const size_t row = static_cast<size_t>(vocab) * sizeof(float);
+      CHECK(std::memcmp(one.logits.data() + a.row * vocab, other.logits.data() + b.row * vocab,
+                        row * static_cast<size_t>(a.length)) == 0);
+      CHECK(std::memcmp(one.row_loss.data() + a.row, other.row_loss.data() + b.row,
+                        static_cast<size_t>(a.length) * sizeof(float)) == 0);
+      // The documents before are different ones: the test would notice if all logits were the same.
+      CHECK(std::memcmp(one.logits.data(), other.logits.data(), row) != 0);
+    }
+  }
+}
+
+TEST_CASE("rope type dynamic: a longer neighbour changes a document's results") {
+  const TinyModel model("llama_dynamic", "fp32");
+  TinyRun run;
+  run.format = quant::RunPrecision::kFp32;
+  const graph::Batch short_ones = random_batch({10, 12}, vocab_of(model));
+  graph::Batch long_one = random_batch({10, 40}, vocab_of(model));
+  std::copy_n(short_ones.ids.begin(), 10, long_one.ids.begin());
+  const TinyResult a = run_tiny(model, run, short_ones), b = run_tiny(model, run, long_one);
+  CHECK_FALSE(std::memcmp(a.logits.data(), b.logits.data(), 10 * 64 * sizeof(float)) == 0);
 }
 
 TEST_CASE("LoRA with dropout: the gradient is the derivative of the loss") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/log.h"
 #include "graph/parameter_loader.h"
@@ -85,6 +86,26 @@ TEST_CASE("LoRA starts as no change: A uniform in +-1/sqrt(k), B zero, the same 
   }
   o.lora_options.targets = {"query"};
   LF_CHECK_ERROR(graph::Parameters::load(model.reader(), o, pool), ErrorCode::kUsage, "it has: down_proj, gate_proj");
+}
+
+TEST_CASE("without targets every linear of every family but the head has an adapter, and only they") {
+  ThreadPool pool(1);
+  for (const std::string& name : golden_models()) {
+    CAPTURE(name);
+    const TinyModel model(name, "bf16");
+    graph::ParameterOptions o;
+    o.lora = true;
+    const auto params = graph::Parameters::declare(model.reader(), o, pool);
+    std::set<std::string> want;
+    for (int layer = 0; layer < model.reader().model().config.get_int("num_hidden_layers", 0); ++layer) {
+      const std::string block = "model.layers." + std::to_string(layer) + ".";
+      for (const char* leaf : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
+                               "mlp.up_proj", "mlp.down_proj"})
+        want.insert(block + leaf);
+    }
+    CHECK(params->adapters().size() == want.size());
+    for (const auto& [path, adapter] : params->adapters()) CHECK(want.contains(path));
+  }
 }
 
 TEST_CASE("module paths are PEFT's") {

@@ -9,6 +9,7 @@
 #include "convert/import.h"
 #include "formats/safetensors.h"
 #include "graph/executor.h"
+#include "graph/validate.h"
 #include "ir/reader.h"
 #include "support/data.h"
 #include "support/temp_dir.h"
@@ -35,6 +36,8 @@ class TinyModel {
   std::filesystem::path folder_;
   std::unique_ptr<ir::Reader> reader_;
 };
+
+inline int64_t vocab_of(const TinyModel& model) { return graph::validate(model.reader().model(), "tiny"); }
 
 // Documents of the given lengths with pseudo-random tokens; every second token is a target.
 inline graph::Batch random_batch(const std::vector<int64_t>& lengths, int64_t vocab, uint32_t seed = 7) {

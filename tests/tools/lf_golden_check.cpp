@@ -67,7 +67,7 @@ Setup setup_of(const std::string& name) {
             quant::RunPrecision::kBf16,
             kernels::Precision::kBf16,
             quant::Activations::kOff,
-            {0.02, 0.05, 0.045, 0.14, 1.5e-3, 0.025, 0.03}};
+            {0.02, 0.06, 0.045, 0.14, 1.5e-3, 0.025, 0.03}};
   if (name == "fp8")
     return {name,
             quant::RunPrecision::kFp8,

@@ -3,18 +3,19 @@
   make_emulation.py FAMILY --precision fp32|bf16|fp8 [--sums fp64] [--write FOLDER] [--verbose]
   make_emulation.py MODEL --texts REFERENCE.json --precision ...   (a Hugging Face folder or a GGUF file)
 
-FAMILY is a folder laid out as the families here. No code is shared with the C++ side; the recipe, as DESIGN 4 states it:
+FAMILY is a folder laid out as those here. No code is shared with the C++ side; the recipe, as DESIGN 4 states it:
 - operands of products are bf16 (weights too, or decoded E4M3), sums fp32; tensors between nodes bf16, so their gradients;
 - the residual stream is fp32 inside a block and bf16 at block edges, and so is its gradient;
 - fp8: weights of block linears of 4096 elements or more are E4M3 under power-of-two scales per 128 x 128, the exponent
   rounded up; X of the weight gradients is E4M3 per 1 x 128; full fine-tuning makes codes anew from the fp32 master;
-- attention: q, k, v, P, dS, dO are bf16 operands; norms, softmax, loss are fp32; head, embedding, LoRA operands bf16.
+- attention: q, k, v, P, dS, dO are bf16 operands; norms (of heads too), biases, softmax, loss are fp32; head, embedding,
+  LoRA operands bf16.
 What DESIGN leaves open is as the kernels' headers say: P is rounded before its division by the row's sum, which sums it
 unrounded; dS comes of unrounded P; H, dH of LoRA are tensors between nodes; gradients are of the summed loss.
 E4M3 here is OCP's; the project's is OCP's times 2^-5, which a power-of-two scale absorbs.
 --sums fp64: sums in double, to see what their order does. --write: results for lf-golden-check --recipe, in F16.
 """
-import argparse, json, math, os
+import argparse, glob, json, math, os
 import torch
 from safetensors.torch import load_file, save_file
 from torch.autograd import Function
@@ -45,31 +46,32 @@ class Node(Function):
     backward = staticmethod(lambda ctx, g: r16(g))
 
 class Linears(Function):
-    """y_s = x W_s^T + H_s (scale B_s)^T, H_s = x A_s^T, of linears that share x; triples (W, A, B) follow."""
+    """y_s = x W_s^T + bias_s + H_s (scale B_s)^T, H_s = x A_s^T, of linears that share x; (W, bias, A, B) of each follow."""
 
     @staticmethod
-    def forward(ctx, scale, x, *wab):
-        ctx.x, ctx.scale, ctx.full, ctx.kept, outs = x, scale, wab[0].requires_grad, [], []
-        for w, a, b in zip(wab[0::3], wab[1::3], wab[2::3]):
+    def forward(ctx, scale, x, *all):
+        ctx.x, ctx.scale, ctx.full, ctx.kept, outs = x, scale, all[0].requires_grad, [], []
+        for w, bias, a, b in zip(all[0::4], all[1::4], all[2::4], all[3::4]):
             w = e4m3(w, 128, 128) if P.fp8 and w.numel() >= 4096 else r16(w)
             y, h = mm(x, w.T), None
             if a is not None:
                 a, b = r16(a), r16(scale * b)
                 h = r16(mm(x, a.T))
                 y = y + mm(h, b.T)
-            outs.append(r16(y))
-            ctx.kept.append((w, a, b, h))
+            outs.append(r16(y if bias is None else y + bias))
+            ctx.kept.append((w, bias, a, b, h))
         return tuple(outs)
 
     @staticmethod
     def backward(ctx, *dys):
         x, dx, grads = e4m3(ctx.x, 1, 128) if P.fp8 else ctx.x, 0, []
-        for dy, (w, a, b, h) in zip(map(r16, dys), ctx.kept):
+        for dy, (w, bias, a, b, h) in zip(map(r16, dys), ctx.kept):
             dx, da, db = dx + mm(dy, w), None, None
+            d_bias = mm(torch.ones(1, len(dy)), dy)[0] if ctx.full and bias is not None else None
             if h is not None:
                 dh = r16(mm(dy, b))
                 dx, da, db = dx + mm(dh, a), mm(dh.T, x), ctx.scale * mm(dy.T, h)
-            grads += [mm(dy.T, x) if ctx.full else None, da, db]
+            grads += [mm(dy.T, x) if ctx.full else None, d_bias, da, db]
         return (None, r16(dx), *grads)
 
 class Attention(Function):
@@ -125,24 +127,32 @@ class Model:
         self.c, self.w, self.adapter, self.scale = config, weights, adapter, scale
 
     def linears(self, x, block, *names):
-        wab = [t for n in names for t in (self.w[block + n + ".weight"], *self.adapter.get(block + n, (None, None)))]
-        return Linears.apply(self.scale, x, *wab)
+        tensors = [t for n in names for t in (self.w[block + n + ".weight"], self.w.get(block + n + ".bias"),
+                                              *self.adapter.get(block + n, (None, None)))]
+        return Linears.apply(self.scale, x, *tensors)
+
+    def window(self, layer):
+        types = getattr(self.c, "layer_types", None)
+        slides = types[layer] == "sliding_attention" if types else self.c.model_type == "mistral"
+        return getattr(self.c, "sliding_window", None) if slides else None
 
     def run(self, documents, targets):
-        c, w, rope = self.c, self.w, LlamaRotaryEmbedding(self.c)
+        c, w = self.c, self.w
         dim = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
         pos = torch.cat([torch.arange(len(d)) for d in documents])
         doc = torch.cat([torch.full((len(d),), i) for i, d in enumerate(documents)])
         seen = (doc[:, None] == doc[None]) & (pos[:, None] >= pos[None])
-        mask = torch.zeros(seen.shape).masked_fill(~seen, -math.inf)
-        angle = pos[:, None].float() * rope.inv_freq.float()[None]
-        turn = angle.cos() * rope.attention_scaling, angle.sin() * rope.attention_scaling
+        turn = [t[0, :, :dim // 2] for t in LlamaRotaryEmbedding(c)(w["model.norm.weight"], pos[None])]  # both halves are equal
         split = lambda t: t.view(t.shape[0], -1, dim).transpose(0, 1)
         x = Node.apply(w["model.embed_tokens.weight"][torch.cat(documents)])
         for i in range(c.num_hidden_layers):
             b = f"model.layers.{i}."
             h = norm(x, w[b + "input_layernorm.weight"], c.rms_norm_eps)
             q, k, v = map(split, self.linears(h, b, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"))
+            if b + "self_attn.q_norm.weight" in w:
+                q, k = (norm(t, w[f"{b}self_attn.{n}_norm.weight"], c.rms_norm_eps) for n, t in (("q", q), ("k", k)))
+            near = seen if self.window(i) is None else seen & (pos[:, None] - pos[None] < self.window(i))
+            mask = torch.zeros(seen.shape).masked_fill(~near, -math.inf)
             o = Attention.apply(rotate(q, *turn), rotate(k, *turn), v, mask, dim**-0.5)
             mid = x + self.linears(o.transpose(0, 1).reshape(len(pos), -1), b, "self_attn.o_proj")[0]
             h = norm(mid, w[b + "post_attention_layernorm.weight"], c.rms_norm_eps)
@@ -205,7 +215,8 @@ def ten_steps(config, w, folder, args):
 
 def family(folder, args):
     config = AutoConfig.from_pretrained(folder + "/checkpoint")
-    weights = {n: w.float() for n, w in load_file(folder + "/checkpoint/model.safetensors").items()}
+    files = glob.glob(folder + "/checkpoint/*.safetensors")
+    weights = {n: w.float() for file in sorted(files) for n, w in load_file(file).items()}
     trained = lambda: {n: w.clone().requires_grad_() for n, w in weights.items()}
     golden, golden_lora = load_file(folder + "/golden.safetensors"), load_file(folder + "/golden_lora.safetensors")
     inputs, w = documents_of(golden), trained()
@@ -214,13 +225,15 @@ def family(folder, args):
     ab = {n: t.requires_grad_() for n, t in load_file(folder + "/adapter/adapter_model.safetensors").items()}
     adapter = {n[17:-14]: (ab[n], ab[n.replace("lora_A", "lora_B")]) for n in ab if n.endswith(".lora_A.weight")}
     live = {n.replace(".weight", ".default.weight"): t for n, t in ab.items()}
-    lora = once("adapter:", Model(config, weights, adapter, a["lora_alpha"] / a["r"]), golden_lora, *inputs, live, args)
-    steps = ten_steps(config, trained(), folder, args)
+    scale = a["lora_alpha"] / (a["r"] ** 0.5 if a.get("use_rslora") else a["r"])
+    lora = once("adapter:", Model(config, weights, adapter, scale), golden_lora, *inputs, live, args)
+    steps = ten_steps(config, trained(), folder, args) if os.path.exists(folder + "/trajectory.json") else None
     if args.write:
         os.makedirs(args.write, exist_ok=True)
         save_file(full, args.write + "/golden.safetensors")
         save_file(lora, args.write + "/golden_lora.safetensors")
-        json.dump(steps, open(args.write + "/trajectory.json", "w"), indent=1)
+        if steps:
+            json.dump(steps, open(args.write + "/trajectory.json", "w"), indent=1)
 
 def texts(args):
     folder, file = os.path.split(args.model) if args.model.endswith(".gguf") else (args.model, None)
