@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cmd/commands.h"
+#include "data/token_cache.h"
 
 namespace loongforge::cmd {
 namespace {
@@ -19,6 +20,8 @@ constexpr const char* kPrecision = "Precision and memory";
 constexpr const char* kEval = "Evaluation and samples";
 constexpr const char* kSave = "Checkpoints";
 constexpr const char* kReport = "Reports";
+
+constexpr uint64_t kWorthCaching = uint64_t{1} << 20;
 
 constexpr cli::Option kTable[] = {
     {"model_path", OptionType::kPath, nullptr, "FOLDER", kData,
@@ -52,6 +55,10 @@ constexpr cli::Option kTable[] = {
      "learn the last answer of a conversation only"},
     {"text_chunks", OptionType::kChoice, nullptr, "paragraph|line|packed", kData,
      "what of a text is a sample (default: a record, of a .txt a paragraph)"},
+    {"cache", OptionType::kFlag, "true", nullptr, kData,
+     "keep tokenised datasets for the next start; --no-cache: do not"},
+    {"tokenized_path|cache_dir", OptionType::kPath, nullptr, "FOLDER", kData,
+     "where (default: ~/.cache/loongforge/tokens, for files of 1 MB and more)"},
     {"preview", OptionType::kInt, nullptr, "[1,1000]", kData,
      "show N samples, the tokens that are learnt marked, and stop"},
 
@@ -271,6 +278,14 @@ void fill_data(const cli::Options& options, train::TrainOptions* result) {
         options, "mix_strategy", {"concat", "interleave_under", "interleave_over"});
   result->dataset_weights = numbers(options, "dataset_weights");
   if (options.has("val_size")) result->val_size = options.number("val_size");
+  if (!options.flag("cache")) {
+    options.refuse_given({"tokenized_path"}, "contradicts --no-cache", "leave one of them out");
+    return;
+  }
+  const bool named = options.has("tokenized_path");
+  result->token_cache = named ? options.text("tokenized_path") : data::default_token_cache();
+  // A folder that nobody named takes only what is worth keeping.
+  result->token_cache_from = named ? 0 : kWorthCaching;
 }
 
 // What the run is, and the paths that this needs.

@@ -39,6 +39,10 @@ struct DatasetOptions {
   bool mask_history = false;  // of several answers only the last is trained on
   TextChunks text_chunks = TextChunks::kRecord;
   PromptStyle style{};
+  // Where tokenised datasets are kept; empty: nowhere. Files below token_cache_from bytes are not.
+  std::string token_cache{};
+  uint64_t token_cache_from = 0;
+  std::string tokenizer_id{};  // tokenizer_fingerprint(), for the cache
 };
 
 struct DatasetCounts {
@@ -52,11 +56,12 @@ struct DatasetCounts {
 
 class LF_API Dataset {
  public:
-  // Tokenises everything; a sample with nothing to train on is an Error naming file and line. Loss
-  // is on assistant turns (their text and end token) and, for text, on every token; on everything
-  // with train_on_prompt. A chat template's text is tokenised as it is, special tokens in it and
-  // none added; plain templates and text begin with BOS by the tokenizer's rules and end with the
-  // eos token.
+  // Tokenises everything, or takes it from the token cache, and leaves it there; what is wrong with
+  // the cache is logged and costs time only. A sample with nothing to train on is an Error naming
+  // file and line. Loss is on assistant turns (their text and end token) and, for text, on every
+  // token; on everything with train_on_prompt. A chat template's text is tokenised as it is,
+  // special tokens in it and none added; plain templates and text begin with BOS by the tokenizer's
+  // rules and end with the eos token.
   static Dataset load(const DatasetOptions& options, const Tokenizer& tokenizer);
 
   const SampleTable& samples() const { return samples_; }
@@ -64,12 +69,14 @@ class LF_API Dataset {
   const DatasetCounts& counts() const { return counts_; }
   const std::filesystem::path& file() const { return file_; }
   uint32_t content_hash() const { return hash_; }  // CRC32C of the file's bytes
+  bool from_cache() const { return from_cache_; }
 
  private:
   SampleTable samples_;
   DatasetCounts counts_;
   std::filesystem::path file_;
   uint32_t hash_ = 0;
+  bool from_cache_ = false;
 };
 
 // A dataset's file: the path itself, or NAME, NAME.json, NAME.jsonl or NAME.txt in the folder

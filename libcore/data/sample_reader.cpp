@@ -7,6 +7,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "data/chat_turns.h"
+#include "data/hash.h"
 #include "data/plain_template.h"
 #include "support/printable.h"
 
@@ -48,16 +49,16 @@ SampleReader::SampleReader(const DatasetOptions& options, const Tokenizer& token
       file_(path_),
       reader_(as_text(file_.bytes()), path_.string(), plain_kind(path_, options.text_chunks)) {}
 
-uint32_t SampleReader::content_hash() const {
+ContentHash SampleReader::content_hash() const {
   const std::span<const uint8_t> bytes = file_.bytes();
-  if (bytes.size() <= kLargeFile) return crc32c(bytes);
-  uint32_t crc = 0;
+  ContentHash hash;
   for (size_t at = 0; at < bytes.size(); at += kPagesHeld) {
     const size_t n = std::min<size_t>(kPagesHeld, bytes.size() - at);
-    crc = crc32c(bytes.subspan(at, n), crc);
-    file_.drop(at, n);
+    hash.crc = crc32c(bytes.subspan(at, n), hash.crc);
+    hash.wide = hash_mix(hash.wide ^ hash_bytes(as_text(bytes.subspan(at, n))));
+    if (bytes.size() > kLargeFile) file_.drop(at, n);
   }
-  return crc;
+  return hash;
 }
 
 void SampleReader::give_back_pages() {

@@ -24,6 +24,11 @@ struct SamplePlace {
   int64_t samples = 0;  // given since the beginning
 };
 
+struct ContentHash {
+  uint32_t crc = 0;   // CRC32C of the bytes
+  uint64_t wide = 0;  // of another kind: together they tell files apart
+};
+
 class LF_API SampleReader {
  public:
   // The tokenizer and options.style.chat outlive the reader.
@@ -37,8 +42,7 @@ class LF_API SampleReader {
   const DatasetCounts& counts() const { return counts_; }  // of what next() gave
   const std::filesystem::path& file() const { return path_; }
   uint64_t bytes() const { return file_.bytes().size(); }
-  std::span<const uint8_t> content() const { return file_.bytes(); }
-  uint32_t content_hash() const;  // CRC32C of the file's bytes
+  ContentHash content_hash() const;  // reads the whole file
 
  private:
   enum class Format { kAlpaca, kMessages, kShareGpt, kText };

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "data/mixture.h"
+#include "data/token_cache.h"
 
 namespace loongforge::train {
 namespace {
@@ -43,6 +44,10 @@ class Loader {
     options_.mask_history = options.mask_history;
     options_.text_chunks = options.text_chunks;
     options_.style = style;
+    options_.token_cache = options.token_cache;
+    options_.token_cache_from = options.token_cache_from;
+    if (!options.token_cache.empty())
+      options_.tokenizer_id = data::tokenizer_fingerprint(options.model_path);
   }
 
   std::vector<data::Dataset> load(const std::string& names) const {
@@ -64,6 +69,7 @@ class Loader {
       line += ", " + std::to_string(c.prompts_cut) + " prompts cut to --cutoff_len";
     if (c.answers_cut > 0)
       line += ", " + std::to_string(c.answers_cut) + " answers cut to --cutoff_len";
+    if (dataset.from_cache()) line += "; from the token cache";
     log_info(line);
     return dataset;
   }

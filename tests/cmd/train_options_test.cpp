@@ -7,6 +7,7 @@
 #include "cli/options_parse.h"
 #include "cmd/commands.h"
 #include "cmd/train/options.h"
+#include "data/token_cache.h"
 #include "support/expect_error.h"
 #include "support/json.h"
 #include "support/temp_dir.h"
@@ -186,6 +187,23 @@ TEST_CASE("a resolved configuration is read again, whatever it was made with") {
   const train::TrainOptions anew = again({"--resume_from_checkpoint"}, {"--overwrite_output_dir"});
   CHECK(anew.resume_from_checkpoint.empty());
   CHECK(anew.overwrite_output_dir);
+}
+
+TEST_CASE("tokenised datasets are kept unless --no-cache is said") {
+  const std::vector<const char*> base = {"--model_path", "m", "--dataset", "d",
+                                         "--output_dir", "o"};
+  const auto with = [&](std::vector<const char*> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return filled(more);
+  };
+  CHECK(with({}).token_cache == data::default_token_cache());
+  CHECK(with({}).token_cache_from == 1 << 20);
+  CHECK(with({"--cache_dir", "c"}).token_cache == "c");
+  CHECK(with({"--tokenized-path", "c"}).token_cache_from == 0);
+  CHECK(with({"--no-cache"}).token_cache.empty());
+  CHECK(with({"--no_cache"}).token_cache.empty());
+  LF_CHECK_ERROR(with({"--no_cache", "--tokenized_path", "c"}), ErrorCode::kUsage,
+                 "--tokenized_path contradicts --no-cache");
 }
 
 TEST_CASE("choices about data reach their fields, and are read again") {
