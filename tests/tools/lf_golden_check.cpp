@@ -1,10 +1,12 @@
-// lf-golden-check DIR [--precision fp32|bf16|fp8] [--recipe] [--verbose]: compares our forward,
-// backward, LoRA and ten training steps with a folder of reference results laid out like
-// golden/<family> (checkpoint/, golden.safetensors, adapter/, golden_lora.safetensors,
-// trajectory.json, trajectory_batches.safetensors). With --recipe, the results to meet are not the
-// fp32 ones but what an emulation of the precision's roundings gives (DIR/recipe_bf16,
-// DIR/recipe_fp8), to bounds that no left-out rounding passes. Exit 0 within the bounds, 1 beyond,
-// 2 usage. The bounds and why they are what they are: tests/README.md.
+// lf-golden-check DIR [--precision fp32|bf16|fp8] [--checkpoint NAME] [--recipe] [--verbose]:
+// compares our forward, backward, LoRA and ten training steps with a folder of reference results
+// laid out like golden/<family> (checkpoint/, golden.safetensors, adapter/,
+// golden_lora.safetensors, trajectory.json, trajectory_batches.safetensors). --checkpoint: another
+// folder of DIR that holds the same model, whole or in shards, safetensors or torch files
+// (checkpoint_bin); it is taken by itself where there is no checkpoint/. With --recipe, the results
+// to meet are not the fp32 ones but what an emulation of the precision's roundings gives
+// (DIR/recipe_bf16, DIR/recipe_fp8), to bounds that no left-out rounding passes. Exit 0 within the
+// bounds, 1 beyond, 2 usage. The bounds and why they are what they are: tests/README.md.
 #include <unistd.h>
 
 #include <cmath>
@@ -90,9 +92,10 @@ struct Worst {
 
 class Checker {
  public:
-  Checker(fs::path dir, Setup setup, bool recipe, bool verbose)
+  Checker(fs::path dir, Setup setup, const std::string& checkpoint, bool recipe, bool verbose)
       : dir_(std::move(dir)),
         results_(dir_),
+        checkpoint_(dir_ / checkpoint_name(dir_, checkpoint)),
         setup_(std::move(setup)),
         verbose_(verbose),
         pool_(2) {
@@ -115,7 +118,8 @@ class Checker {
   }
 
   bool run() {
-    std::printf("%s, %s\n", results_.string().c_str(), setup_.precision.c_str());
+    std::printf("%s, %s, %s\n", results_.string().c_str(), checkpoint_.filename().string().c_str(),
+                setup_.precision.c_str());
     full();
     if (fs::exists(dir_ / "adapter")) lora();
     if (fs::exists(dir_ / "trajectory.json")) trajectory();
@@ -124,10 +128,15 @@ class Checker {
   }
 
  private:
+  static std::string checkpoint_name(const fs::path& dir, const std::string& asked) {
+    if (!asked.empty()) return asked;
+    return fs::exists(dir / "checkpoint") ? "checkpoint" : "checkpoint_bin";
+  }
+
   void import(const std::string& quantize, const fs::path& to) const {
     convert::ImportOptions options;
     options.model_name = dir_.filename().string();
-    options.input_path = dir_ / "checkpoint";
+    options.input_path = checkpoint_;
     options.output_path = to;
     options.quantize = quantize;
     options.overwrite = true;
@@ -349,7 +358,8 @@ class Checker {
     return norm.norm;
   }
 
-  fs::path dir_, results_, ir_, master_ir_;  // inputs, the results to meet, our models
+  fs::path dir_, results_, checkpoint_;  // inputs, the results to meet, the weights
+  fs::path ir_, master_ir_;              // our models
   Setup setup_;
   bool verbose_;
   bool ok_ = true;
@@ -359,12 +369,14 @@ class Checker {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string dir, precision = "fp32";
+  std::string dir, precision = "fp32", checkpoint;
   bool verbose = false, recipe = false;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg == "--precision" && i + 1 < argc)
       precision = argv[++i];
+    else if (arg == "--checkpoint" && i + 1 < argc)
+      checkpoint = argv[++i];
     else if (arg == "--recipe")
       recipe = true;
     else if (arg == "--verbose")
@@ -374,13 +386,14 @@ int main(int argc, char** argv) {
   }
   if (dir.empty()) {
     std::fprintf(stderr,
-                 "usage: lf-golden-check DIR [--precision fp32|bf16|fp8] [--recipe] [--verbose]\n");
+                 "usage: lf-golden-check DIR [--precision fp32|bf16|fp8] [--checkpoint NAME] "
+                 "[--recipe] [--verbose]\n");
     return 2;
   }
   try {
-    return Checker(fs::path(dir).lexically_normal(), setup_of(precision), recipe, verbose).run()
-               ? 0
-               : 1;
+    Checker checker(fs::path(dir).lexically_normal(), setup_of(precision), checkpoint, recipe,
+                    verbose);
+    return checker.run() ? 0 : 1;
   } catch (const Error& e) {
     std::fprintf(stderr, "lf-golden-check: %s\n", e.what());
     return static_cast<int>(e.code());

@@ -3,7 +3,7 @@
 Tiny random models with the results of PyTorch and transformers (fp32, eager attention, one thread) and PEFT. Weights are
 larger than an initialisation, so that a wrong mask, position or scale shows, and exact in bf16.
 """
-import json, os, sys
+import glob, json, os, sys
 import torch
 from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
@@ -65,12 +65,28 @@ def results(model, batch):
     return {"logits": logits.detach(), "loss_sum": loss.detach().double().reshape(1),
             "valid_tokens": torch.tensor([valid]), **grads}
 
+def write_torch(folder, shards):
+    os.makedirs(folder, exist_ok=True)
+    names = [f"pytorch_model-{i + 1:05}-of-{len(shards):05}.bin" for i in range(len(shards))] if len(shards) > 1 else ["pytorch_model.bin"]
+    for name, shard in zip(names, shards):
+        torch.save(shard, os.path.join(folder, name))
+    if len(shards) > 1:
+        index = {"metadata": {"total_size": sum(w.nbytes for shard in shards for w in shard.values())},
+                 "weight_map": {n: name for name, shard in zip(names, shards) for n in shard}}
+        json.dump(index, open(folder + "/pytorch_model.bin.index.json", "w"), indent=1)
+
 def write_checkpoint(folder, name, model):
     os.makedirs(folder, exist_ok=True)
     tied = model.config.tie_word_embeddings
     weights = {n: p.detach().bfloat16().contiguous() for n, p in model.state_dict().items()
                if not (tied and n == "lm_head.weight")}
     save_file(weights, folder + "/model.safetensors", metadata={"format": "pt"})
+    if name == "llama_bias":  # beside it, one torch file as older checkpoints have it, with the buffer that they hold
+        write_torch(folder + "_bin", [{**weights, "model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(4)}])
+    if name == "qwen3_window":  # two torch files, the tied head saved as well: one storage, two names
+        weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+        first = {n: w for n, w in weights.items() if ".layers.1." not in n}
+        write_torch(folder + "_bin_sharded", [first, {n: w for n, w in weights.items() if n not in first}])
     config = model.config.to_dict()
     config = {k: v for k, v in config.items() if k in SMALL or k in (
         "architectures", "attention_bias", "attention_dropout", "hidden_act", "initializer_range", "layer_types", "max_position_embeddings",
@@ -81,7 +97,8 @@ def write_checkpoint(folder, name, model):
         parameters = dict(config.pop("rope_parameters"))
         config["rope_theta"], config["rope_scaling"] = parameters.pop("rope_theta"), parameters
         config["torch_dtype"], config["transformers_version"] = config.pop("dtype"), "4.46.3"
-    json.dump(config, open(folder + "/config.json", "w"), indent=2, sort_keys=True)
+    for each in glob.glob(folder + "*"):
+        json.dump(config, open(each + "/config.json", "w"), indent=2, sort_keys=True)
 
 base = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
 for name, (kind, config) in MODELS.items():
@@ -95,6 +112,9 @@ for name, (kind, config) in MODELS.items():
     adapted = get_peft_model(model, LoraConfig(r=2, lora_alpha=4, target_modules="all-linear", task_type="CAUSAL_LM")).eval()
     randomize((n, p) for n, p in adapted.named_parameters() if p.requires_grad)
     adapted.save_pretrained(folder + "/adapter")
+    adapter_config = json.load(open(folder + "/adapter/adapter_config.json"))
+    adapter_config["target_modules"].sort()  # PEFT writes a set
+    json.dump(adapter_config, open(folder + "/adapter/adapter_config.json", "w"), indent=2)
     lora = results(adapted, batch)
     save_file({k: v for k, v in lora.items() if k != "valid_tokens"}, folder + "/golden_lora.safetensors")
     # The folder read back by transformers gives the same logits: what was written is the model that was run.
