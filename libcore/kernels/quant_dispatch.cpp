@@ -1,5 +1,5 @@
 #include "kernels/dispatch.h"
-#include "kernels/generic/tables.h"
+#include "kernels/generic/quant.h"
 
 namespace loongforge::kernels {
 
@@ -25,6 +25,51 @@ void quantize_weight(Elem fp8, Mat x, int64_t rows, int64_t cols, float amax_fac
                      int64_t r1) noexcept {
   LF_TABLE(kQuantTable)
       .weight(fp8, x, rows, cols, amax_factor, codes, ld_codes, exps, counts, r0, r1);
+}
+
+void quantize_rows_at(Elem fp8, Mat x, int64_t cols, int exponent, uint8_t* codes, int64_t ld_codes,
+                      int8_t* exps, int64_t ld_exps, QuantCounts* counts, int64_t r0,
+                      int64_t r1) noexcept {
+  LF_TABLE(kQuantTable)
+      .rows_at(fp8, x, cols, exponent, codes, ld_codes, exps, ld_exps, counts, r0, r1);
+}
+
+float amax_rows(Mat x, int64_t cols, int64_t r0, int64_t r1) noexcept {
+  return LF_TABLE(kQuantTable).amax(x, cols, r0, r1);
+}
+
+void dequantize_rows(Mat codes, int64_t cols, MatOut out, int64_t r0, int64_t r1) noexcept {
+  LF_TABLE(kQuantTable).dequantize(codes, cols, out, r0, r1);
+}
+
+void quant_error(Mat x, Mat codes, int64_t cols, int64_t r0, int64_t r1,
+                 QuantError* sums) noexcept {
+  LF_TABLE(kQuantTable).error(x, codes, cols, r0, r1, sums);
+}
+
+int scale_exponent(Elem fp8, float amax, float amax_factor) noexcept {
+  return fp8 == Elem::kE5M2 ? generic::block_exponent<Elem::kE5M2>(amax, amax_factor)
+                            : generic::block_exponent<Elem::kE4M3>(amax, amax_factor);
+}
+
+// Integers only, and of a few rows: the same on every ISA without vectors.
+void binade_histogram(Mat x, int64_t cols, int64_t r0, int64_t r1, int64_t step,
+                      int64_t* bins) noexcept {
+  uint32_t low[4][kBinades] = {};  // four, so that equal neighbours do not wait for each other
+  for (int64_t r = r0; r < r1; r += step) {
+    generic::with_elem(x.elem, [&]<class X>(generic::Type<X>) {
+      const X* row = generic::row_of<X>(x, r);
+      for (int64_t c = 0; c < cols; ++c) {
+        if constexpr (sizeof(X) == 2) {
+          ++low[c & 3][row[c].bits >> 7 & 0xFF];
+        } else {
+          ++low[c & 3][generic::bits_of(row[c]) >> 23 & 0xFF];
+        }
+      }
+    });
+  }
+  for (int b = 0; b < kBinades; ++b)
+    bins[b] += int64_t{low[0][b]} + low[1][b] + low[2][b] + low[3][b];
 }
 
 void cast(const void* src, Elem from, void* dst, Elem to, int64_t n, bool as_operand) noexcept {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/api.h"
+#include "quant/pattern.h"
 #include "tensor/dtype.h"
 
 namespace loongforge::quant {
@@ -69,8 +70,5 @@ class LF_API AmpPolicy {
   std::vector<AmpRule> rules_;
   bool exact_ = false;  // --quantize fp32: nothing is rounded
 };
-
-// Glob match over the whole text: '*' any run, '?' any one character.
-LF_API bool glob_match(std::string_view pattern, std::string_view text) noexcept;
 
 }  // namespace loongforge::quant

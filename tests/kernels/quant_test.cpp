@@ -133,8 +133,9 @@ struct Quantised {
 };
 
 // What the documentation of quantize_rows and quantize_weight says, one element after another.
+// at: the exponent of every block instead of the chosen one.
 Quantised expected_quantisation(Elem fp8, const TestMatrix& x, float factor, int64_t block_rows,
-                                int64_t ld_codes) {
+                                int64_t ld_codes, const int* at = nullptr) {
   const int64_t blocks = (x.cols() + 127) / 128;
   Quantised q;
   q.codes.assign(static_cast<size_t>(x.rows() * ld_codes), 0xEE);
@@ -146,8 +147,10 @@ Quantised expected_quantisation(Elem fp8, const TestMatrix& x, float factor, int
       for (int64_t r = r0; r < r1; ++r)
         for (int64_t c = b * 128; c < c1; ++c)
           if (!std::isnan(x.get(r, c))) amax = std::max(amax, std::fabs(x.get(r, c)));
-      const int e = wanted_exponent(fp8, amax, factor);
+      const int e = at ? *at : wanted_exponent(fp8, amax, factor);
       q.exps.push_back(static_cast<int8_t>(e));
+      q.counts.amax = std::max(q.counts.amax, amax);
+      q.counts.peak = std::max(q.counts.peak, std::ldexp(amax, -e));
       for (int64_t r = r0; r < r1; ++r) {
         for (int64_t c = b * 128; c < c1; ++c) {
           const float v = x.get(r, c);
@@ -207,6 +210,8 @@ TEST_CASE("quantize_rows, quantize_weight: scales, codes and counts as documente
             CHECK(q.counts.overflow == rows.counts.overflow);
             CHECK(q.counts.nan == rows.counts.nan);
             CHECK(q.counts.zero == rows.counts.zero);
+            CHECK(q.counts.amax == rows.counts.amax);
+            CHECK(q.counts.peak == rows.counts.peak);
 
             Quantised w;
             w.codes.assign(weight.codes.size(), 0xEE);
@@ -219,6 +224,8 @@ TEST_CASE("quantize_rows, quantize_weight: scales, codes and counts as documente
             CHECK(w.counts.overflow == weight.counts.overflow);
             CHECK(w.counts.nan == weight.counts.nan);
             CHECK(w.counts.zero == weight.counts.zero);
+            CHECK(w.counts.amax == weight.counts.amax);
+            CHECK(w.counts.peak == weight.counts.peak);
           }
         }
       }
@@ -249,6 +256,127 @@ TEST_CASE(
         }
       }
     }
+  }
+}
+
+TEST_CASE("one scale for all: codes, counts, amax and the way back, on every ISA") {
+  std::mt19937 random(12);
+  for (const Elem fp8 : {Elem::kE4M3, Elem::kE5M2}) {
+    for (const Elem elem : test::float_elems()) {
+      for (const int64_t cols : {1, 40, 129, 333}) {
+        const int64_t rows = 5, ld = cols + 5, blocks = (cols + 127) / 128;
+        TestMatrix x(rows, cols, elem, cols + 3);
+        x.fill(&random, 0.05f);
+        plant_hard_blocks(&x);
+        for (const int e : {-20, -7, 0}) {
+          const Quantised want = expected_quantisation(fp8, x, 1.0f, 1, ld, &e);
+          for (const Isa isa : testable_isas()) {
+            const UseIsa use(isa);
+            INFO("isa: ", test::isa_label(isa), " ", cols, " columns, exponent ", e);
+            Quantised q;
+            q.codes.assign(want.codes.size(), 0xEE);
+            q.exps.assign(want.exps.size(), 99);
+            quantize_rows_at(fp8, x.in(), cols, e, q.codes.data(), ld, q.exps.data(), blocks,
+                             &q.counts, 0, rows);
+            CHECK(q.codes == want.codes);
+            CHECK(q.exps == want.exps);
+            CHECK(q.counts.overflow == want.counts.overflow);
+            CHECK(q.counts.zero == want.counts.zero);
+            CHECK(q.counts.peak == want.counts.peak);
+            CHECK(amax_rows(x.in(), cols, 0, rows) == want.counts.amax);
+            std::vector<uint8_t> codes(want.codes.size(), 0xEE);
+            quantize_rows_at(fp8, x.in(), cols, e, codes.data(), ld, nullptr, 0, nullptr, 0, rows);
+            CHECK(codes == want.codes);
+
+            std::vector<float> back(static_cast<size_t>(rows * cols), -7.0f);
+            std::vector<Bf16> narrow(back.size());
+            const Mat m{q.codes.data(), ld, fp8, q.exps.data(), blocks};
+            dequantize_rows(m, cols, {back.data(), cols, Elem::kF32}, 0, rows);
+            dequantize_rows(m, cols, {narrow.data(), cols, Elem::kBf16}, 0, rows);
+            size_t wrong = 0;
+            for (int64_t r = 0; r < rows; ++r)
+              for (int64_t c = 0; c < cols; ++c) {
+                const float v =
+                    std::ldexp(decode_one(fp8, want.codes[static_cast<size_t>(r * ld + c)]), e);
+                const size_t i = static_cast<size_t>(r * cols + c);
+                wrong += !(back[i] == v || (std::isnan(back[i]) && std::isnan(v)));
+                wrong += narrow[i].bits != round_operand(bits_of(v));
+              }
+            CHECK(wrong == 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("scale_exponent is the one that a block gets") {
+  for (const Elem fp8 : {Elem::kE4M3, Elem::kE5M2})
+    for (const float factor : {0.25f, 1.0f, 1.2f})
+      for (const float amax : {0.0f, 1e-38f, 1e-9f, 0.7f, 14.0f, 14.1f, 5e4f, 3e38f})
+        CHECK(scale_exponent(fp8, amax, factor) == wanted_exponent(fp8, amax, factor));
+}
+
+TEST_CASE("quant_error: sums by their definition, the same bits on every ISA") {
+  std::mt19937 random(13);
+  for (const Elem fp8 : {Elem::kE4M3, Elem::kE5M2}) {
+    for (const Elem elem : test::float_elems()) {
+      const int64_t rows = 7, cols = 333, blocks = 3;
+      TestMatrix x(rows, cols, elem, cols + 3);
+      x.fill(&random, 0.05f);
+      plant_hard_blocks(&x);
+      std::vector<uint8_t> codes(static_cast<size_t>(rows * cols));
+      std::vector<int8_t> exps(static_cast<size_t>(rows * blocks));
+      quantize_rows_at(fp8, x.in(), cols, -9, codes.data(), cols, exps.data(), blocks, nullptr, 0,
+                       rows);
+      QuantError want;
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < cols; ++c) {
+          const double v = x.get(r, c);
+          if (!std::isfinite(v) || v == 0) continue;
+          const double d =
+              std::ldexp(decode_one(fp8, codes[static_cast<size_t>(r * cols + c)]), -9) - v;
+          ++want.values;
+          want.error_squares += d * d;
+          want.value_squares += v * v;
+          want.relative_squares += d / v * (d / v);
+        }
+      QuantError first;
+      for (const Isa isa : testable_isas()) {
+        const UseIsa use(isa);
+        INFO("isa: ", test::isa_label(isa));
+        QuantError got;
+        const Mat m{codes.data(), cols, fp8, exps.data(), blocks};
+        quant_error(x.in(), m, cols, 0, 4, &got);
+        quant_error(x.in(), m, cols, 4, rows, &got);
+        CHECK(got.values == want.values);
+        CHECK(got.error_squares == doctest::Approx(want.error_squares).epsilon(1e-6));
+        CHECK(got.value_squares == doctest::Approx(want.value_squares).epsilon(1e-9));
+        CHECK(got.relative_squares == doctest::Approx(want.relative_squares).epsilon(1e-6));
+        if (first.values == 0) first = got;
+        CHECK(got.error_squares == first.error_squares);
+        CHECK(got.value_squares == first.value_squares);
+        CHECK(got.relative_squares == first.relative_squares);
+      }
+    }
+  }
+}
+
+TEST_CASE("binade_histogram counts every step-th row") {
+  std::mt19937 random(14);
+  for (const Elem elem : test::float_elems()) {
+    TestMatrix x(37, 70, elem, 73);
+    x.fill(&random, 3.0f);
+    x.set(16, 3, 0.0f);
+    std::vector<int64_t> bins(kBinades, 5), want(kBinades, 5);
+    for (int64_t r = 0; r < 37; r += 16)
+      for (int64_t c = 0; c < 70; ++c) {
+        const float v = std::fabs(x.get(r, c));
+        ++want[static_cast<size_t>(v < 0x1p-126f ? 0 : std::ilogb(v) + 127)];
+      }
+    binade_histogram(x.in(), 70, 0, 37, 16, bins.data());
+    CHECK(bins == want);
+    CHECK(bins[0] > 5);
   }
 }
 

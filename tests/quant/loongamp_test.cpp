@@ -83,16 +83,6 @@ TEST_CASE("a vector has no blocks, so an override cannot make it fp8") {
   CHECK(decide(policy, TensorRole::kLinear, 64).dtype == DType::kE4M3LA);
 }
 
-TEST_CASE("globs") {
-  CHECK(quant::glob_match("*", ""));
-  CHECK(quant::glob_match("a*c", "abbc"));
-  CHECK(quant::glob_match("a*b*c", "axbxbxc"));
-  CHECK(quant::glob_match("?b", "ab"));
-  CHECK_FALSE(quant::glob_match("?b", "b"));
-  CHECK_FALSE(quant::glob_match("a*c", "abcd"));
-  CHECK_FALSE(quant::glob_match("", "a"));
-  CHECK(quant::glob_match("*.mlp.*", "model.layers.3.mlp.up_proj.weight"));
-}
 
 TEST_CASE("spellings") {
   CHECK(quant::parse_storage("fp8") == Storage::kFp8);

@@ -4,6 +4,6 @@
 
 namespace loongforge::kernels::avx512 {
 
-extern const QuantTable kQuantTable = generic::quant_table<V>();
+extern const QuantTable kQuantTable = generic::quant_table<V, D>();
 
 }  // namespace loongforge::kernels::avx512

@@ -117,21 +117,40 @@ struct BlockScale {
   bool guard;  // encode with encode_run's kGuard
 };
 
+struct Peaks {
+  float amax = 0.0f, peak = 0.0f;
+  LF_INLINE void take(float block_amax, int exponent) {
+    const float scaled = block_amax * power_of_two(-exponent);
+    amax = amax > block_amax ? amax : block_amax;
+    peak = peak > scaled ? peak : scaled;
+  }
+  LF_INLINE void add_to(QuantCounts* counts) const {
+    if (counts == nullptr) return;
+    counts->amax = counts->amax > amax ? counts->amax : amax;
+    counts->peak = counts->peak > peak ? counts->peak : peak;
+  }
+};
+
 // amax: the block's largest magnitude (infinity allowed), NaN left out.
 template <Elem kFp8>
-LF_INLINE BlockScale block_scale(float amax, bool has_nan, float factor) {
+LF_INLINE int block_exponent(float amax, float factor) {
   using F = Fp8<kFp8>;
   constexpr float kLargestFloat = 0x1.fffffep+127f;
-  if (amax == 0.0f) return {0, has_nan};
+  if (amax == 0.0f) return 0;
   float wanted = amax * factor;
   if (!(wanted < kLargestFloat)) wanted = kLargestFloat;
   // kMax is 1.75 * 2^k for both formats: the exponent goes up one where the mantissa exceeds 1.75.
   constexpr uint32_t kUp = 0x007FFFFFu - 0x00600000u;
   const int binade = static_cast<int>((bits_of(wanted) + kUp) >> 23) - 127;
   const int of_max = static_cast<int>(bits_of(F::kMax) >> 23) - 127;
-  int e = binade - of_max;
-  if (e < kMinScaleExp) e = kMinScaleExp;
-  return {e, has_nan || amax * power_of_two(-e) > F::kMax};
+  const int e = binade - of_max;
+  return e < kMinScaleExp ? kMinScaleExp : e;
+}
+
+template <Elem kFp8>
+LF_INLINE BlockScale block_scale(float amax, bool has_nan, float factor) {
+  const int e = block_exponent<kFp8>(amax, factor);
+  return {e, has_nan || amax * power_of_two(-e) > Fp8<kFp8>::kMax};
 }
 
 template <class V, Elem kFp8, class X>
@@ -145,10 +164,13 @@ LF_INLINE void encode_block_row(const BlockScale& s, const X* x, int64_t n, uint
   }
 }
 
-template <class V, Elem kFp8, class X>
-void quantize_rows_of(const Mat& x, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes,
-                      int8_t* exps, int64_t ld_exps, QuantCounts* counts, int64_t r0, int64_t r1) {
+// choose(amax, has_nan): the scale of a block. exps may be null.
+template <class V, Elem kFp8, class X, class Choose>
+LF_INLINE void quantize_rows_of(const Mat& x, int64_t cols, Choose choose, uint8_t* codes,
+                                int64_t ld_codes, int8_t* exps, int64_t ld_exps,
+                                QuantCounts* counts, int64_t r0, int64_t r1) {
   Counters<V> counters;
+  Peaks peaks;
   for (int64_t r = r0; r < r1; ++r) {
     const X* row = row_of<X>(x, r);
     for (int64_t c = 0; c < cols; c += kFeatureBlock) {
@@ -156,12 +178,14 @@ void quantize_rows_of(const Mat& x, int64_t cols, float factor, uint8_t* codes, 
       uint32_t amax = max_magnitude<V>(V::zero(), row + c, n).reduce_max_int();
       const bool has_nan = amax > 0x7F800000u;
       if (has_nan) amax = bits_of(max_number<V>(V::zero(), row + c, n).reduce_max());
-      const BlockScale s = block_scale<kFp8>(float_of(amax), has_nan, factor);
-      exps[r * ld_exps + c / kFeatureBlock] = static_cast<int8_t>(s.exponent);
+      const BlockScale s = choose(float_of(amax), has_nan);
+      if (exps != nullptr) exps[r * ld_exps + c / kFeatureBlock] = static_cast<int8_t>(s.exponent);
+      peaks.take(float_of(amax), s.exponent);
       encode_block_row<V, kFp8>(s, row + c, n, codes + r * ld_codes + c, &counters);
     }
   }
   counters.add_to(counts);
+  peaks.add_to(counts);
 }
 
 template <class V, Elem kFp8, class X>
@@ -171,6 +195,7 @@ void quantize_weight_of(const Mat& x, int64_t rows, int64_t cols, float factor, 
   const int64_t blocks = (cols + kWeightBlock - 1) / kWeightBlock;
   if (r1 > rows) r1 = rows;
   Counters<V> counters;
+  Peaks peaks;
   for (int64_t r = r0; r < r1; r += kWeightBlock) {
     const int64_t end = r1 - r < kWeightBlock ? r1 : r + kWeightBlock;
     for (int64_t b = 0; b < blocks; ++b) {
@@ -187,11 +212,13 @@ void quantize_weight_of(const Mat& x, int64_t rows, int64_t cols, float factor, 
       }
       const BlockScale s = block_scale<kFp8>(float_of(amax), has_nan, factor);
       exps[r / kWeightBlock * blocks + b] = static_cast<int8_t>(s.exponent);
+      peaks.take(float_of(amax), s.exponent);
       for (int64_t i = r; i < end; ++i)
         encode_block_row<V, kFp8>(s, row_of<X>(x, i) + c, n, codes + i * ld_codes + c, &counters);
     }
   }
   counters.add_to(counts);
+  peaks.add_to(counts);
 }
 
 template <class V>
@@ -219,19 +246,117 @@ void quant_decode(Elem fp8, const uint8_t* codes, int64_t n, float* x) noexcept 
   }
 }
 
+// f(ElemTag<kE4M3>) or f(ElemTag<kE5M2>).
+template <Elem kFp8>
+struct ElemTag {
+  static constexpr Elem value = kFp8;
+};
+template <class F>
+LF_INLINE void with_fp8(Elem fp8, F f) {
+  if (fp8 == Elem::kE5M2) {
+    f(ElemTag<Elem::kE5M2>{});
+  } else {
+    f(ElemTag<Elem::kE4M3>{});
+  }
+}
+
 template <class V>
 void quant_rows(Elem fp8, Mat x, int64_t cols, float factor, uint8_t* codes, int64_t ld_codes,
                 int8_t* exps, int64_t ld_exps, QuantCounts* counts, int64_t r0,
                 int64_t r1) noexcept {
   with_elem(x.elem, [&]<class X>(Type<X>) {
-    if (fp8 == Elem::kE5M2) {
-      quantize_rows_of<V, Elem::kE5M2, X>(x, cols, factor, codes, ld_codes, exps, ld_exps, counts,
-                                          r0, r1);
-    } else {
-      quantize_rows_of<V, Elem::kE4M3, X>(x, cols, factor, codes, ld_codes, exps, ld_exps, counts,
-                                          r0, r1);
-    }
+    with_fp8(fp8, [&]<Elem kFp8>(ElemTag<kFp8>) {
+      const auto choose = [=](float amax, bool has_nan) {
+        return block_scale<kFp8>(amax, has_nan, factor);
+      };
+      quantize_rows_of<V, kFp8, X>(x, cols, choose, codes, ld_codes, exps, ld_exps, counts, r0, r1);
+    });
   });
+}
+
+template <class V>
+void quant_rows_at(Elem fp8, Mat x, int64_t cols, int exponent, uint8_t* codes, int64_t ld_codes,
+                   int8_t* exps, int64_t ld_exps, QuantCounts* counts, int64_t r0,
+                   int64_t r1) noexcept {
+  with_elem(x.elem, [&]<class X>(Type<X>) {
+    with_fp8(fp8, [&]<Elem kFp8>(ElemTag<kFp8>) {
+      const auto choose = [=](float amax, bool has_nan) -> BlockScale {
+        return {exponent, has_nan || amax * power_of_two(-exponent) > Fp8<kFp8>::kMax};
+      };
+      quantize_rows_of<V, kFp8, X>(x, cols, choose, codes, ld_codes, exps, ld_exps, counts, r0, r1);
+    });
+  });
+}
+
+template <class V>
+float quant_amax_rows(Mat x, int64_t cols, int64_t r0, int64_t r1) noexcept {
+  uint32_t amax = 0;
+  with_elem(x.elem, [&]<class X>(Type<X>) {
+    V m = V::zero();
+    for (int64_t r = r0; r < r1; ++r) m = max_magnitude<V>(m, row_of<X>(x, r), cols);
+    amax = m.reduce_max_int();
+    if (amax <= 0x7F800000u) return;
+    m = V::zero();
+    for (int64_t r = r0; r < r1; ++r) m = max_number<V>(m, row_of<X>(x, r), cols);
+    amax = bits_of(m.reduce_max());
+  });
+  return float_of(amax);
+}
+
+template <class V>
+void quant_dequantize(Mat codes, int64_t cols, MatOut out, int64_t r0, int64_t r1) noexcept {
+  with_elem(out.elem, [&]<class Y>(Type<Y>) {
+    with_fp8(codes.elem, [&]<Elem kFp8>(ElemTag<kFp8>) {
+      for (int64_t r = r0; r < r1; ++r) {
+        const uint8_t* row = row_of<uint8_t>(codes, r);
+        Y* to = row_of<Y>(out, r);
+        for (int64_t c = 0; c < cols; c += kFeatureBlock) {
+          const int64_t n = cols - c < kFeatureBlock ? cols - c : kFeatureBlock;
+          const V scale = V::set1(power_of_two(codes.exps[r * codes.ld_exps + c / kFeatureBlock]));
+          for_lanes(n, [&](int64_t j, auto lanes) {
+            const V v = decode_lanes<V, kFp8>(load_bytes<V>(row + c + j, lanes));
+            store(v * scale, to + c + j, lanes);
+          });
+        }
+      }
+    });
+  });
+}
+
+template <class V, class D>
+void quant_error_of(Mat x, Mat codes, int64_t cols, int64_t r0, int64_t r1,
+                    QuantError* sums) noexcept {
+  D errors = D::zero(), values = D::zero(), relatives = D::zero();
+  V count = V::zero();
+  const V largest = V::set1_bits(0x7F7FFFFFu), zero = V::zero(), one = V::set1(1.0f);
+  with_elem(x.elem, [&]<class X>(Type<X>) {
+    with_fp8(codes.elem, [&]<Elem kFp8>(ElemTag<kFp8>) {
+      for (int64_t r = r0; r < r1; ++r) {
+        const uint8_t* row = row_of<uint8_t>(codes, r);
+        for (int64_t c = 0; c < cols; c += kFeatureBlock) {
+          const int64_t n = cols - c < kFeatureBlock ? cols - c : kFeatureBlock;
+          const V scale = V::set1(power_of_two(codes.exps[r * codes.ld_exps + c / kFeatureBlock]));
+          for_lanes(n, [&](int64_t j, auto lanes) {
+            const V v = load<V>(row_of<X>(x, r) + c + j, lanes);
+            const V a = V::abs(v);
+            // Infinities and NaN count as 0, and 0 as no value.
+            const V finite = V::select_nan(a, zero, V::select_lt(largest, a, zero, v));
+            const V kept = V::select_lt(zero, V::abs(finite), one, zero);
+            const V decoded = decode_lanes<V, kFp8>(load_bytes<V>(row + c + j, lanes)) * scale;
+            const V error = V::select_lt(zero, kept, decoded - finite, zero);
+            errors.add_square(error);
+            values.add_square(finite);
+            relatives.add_square(error / V::select_lt(zero, kept, finite, one));
+            count = V::count_lt(count, zero, kept);
+          });
+        }
+      }
+    });
+  });
+  sums->error_squares += errors.reduce_add();
+  sums->value_squares += values.reduce_add();
+  sums->relative_squares += relatives.reduce_add();
+  sums->values += count.reduce_add_int();
 }
 
 template <class V>
@@ -239,13 +364,9 @@ void quant_weight(Elem fp8, Mat x, int64_t rows, int64_t cols, float factor, uin
                   int64_t ld_codes, int8_t* exps, QuantCounts* counts, int64_t r0,
                   int64_t r1) noexcept {
   with_elem(x.elem, [&]<class X>(Type<X>) {
-    if (fp8 == Elem::kE5M2) {
-      quantize_weight_of<V, Elem::kE5M2, X>(x, rows, cols, factor, codes, ld_codes, exps, counts,
-                                            r0, r1);
-    } else {
-      quantize_weight_of<V, Elem::kE4M3, X>(x, rows, cols, factor, codes, ld_codes, exps, counts,
-                                            r0, r1);
-    }
+    with_fp8(fp8, [&]<Elem kFp8>(ElemTag<kFp8>) {
+      quantize_weight_of<V, kFp8, X>(x, rows, cols, factor, codes, ld_codes, exps, counts, r0, r1);
+    });
   });
 }
 
@@ -299,10 +420,11 @@ void quant_f16_to_f32(const uint16_t* src, float* dst, int64_t n) noexcept {
     V::load_f16_part(src + j, static_cast<int>(n - j)).store_part(dst + j, static_cast<int>(n - j));
 }
 
-template <class V>
+template <class V, class D>
 constexpr QuantTable quant_table() {
-  return {quant_encode<V>, quant_decode<V>, quant_rows<V>,
-          quant_weight<V>, quant_cast<V>,   quant_f16_to_f32<V>};
+  return {quant_encode<V>,  quant_decode<V>,    quant_rows<V>,       quant_weight<V>,
+          quant_rows_at<V>, quant_amax_rows<V>, quant_dequantize<V>, quant_error_of<V, D>,
+          quant_cast<V>,    quant_f16_to_f32<V>};
 }
 
 }  // namespace

@@ -13,6 +13,10 @@ struct QuantTable {
   decltype(&fp8_decode) decode;
   decltype(&quantize_rows) rows;
   decltype(&quantize_weight) weight;
+  decltype(&quantize_rows_at) rows_at;
+  decltype(&amax_rows) amax;
+  decltype(&dequantize_rows) dequantize;
+  decltype(&quant_error) error;
   decltype(&cast) cast_elems;
   decltype(&cast_f16_to_f32) f16_to_f32;
 };
