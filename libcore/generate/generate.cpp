@@ -30,8 +30,7 @@ std::vector<int32_t> generate_greedy(graph::Executor& executor, int64_t vocab, s
     throw_bad_data("", "a prompt of " + std::to_string(prompt.size()) + " tokens leaves no room in " + std::to_string(limit),
                    "raise --cutoff_len");
   const int64_t count = std::min(options.max_new_tokens, room);
-  const kernels::Elem elem = executor.plan().options.precision == kernels::Precision::kF32 ? kernels::Elem::kF32
-                                                                                           : kernels::Elem::kBf16;
+  const kernels::Elem elem = executor.plan().options.recipe.edge_elem();
   graph::KvCache cache(static_cast<int64_t>(prompt.size()) + count, elem);
   std::vector<float> logits(static_cast<size_t>(vocab));
   graph::RunRequest request;

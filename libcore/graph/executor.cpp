@@ -8,8 +8,8 @@
 
 namespace loongforge::graph {
 
-Executor::Executor(Plan plan, Parameters& params, ThreadPool& pool, float amax_factor)
-    : plan_(std::move(plan)), params_(params), pool_(pool), amax_factor_(amax_factor) {
+Executor::Executor(Plan plan, Parameters& params, ThreadPool& pool)
+    : plan_(std::move(plan)), params_(params), pool_(pool) {
   pool_.reserve_scratch(kernels::gemm_scratch_bytes());
 }
 
@@ -40,8 +40,9 @@ RunStats Executor::run(const Batch& batch, const RunRequest& request) {
   }
   reserve(batch.tokens());
   RunContext context{pool_, params_, batch};
-  context.precision = plan_.options.precision;
-  context.amax_factor = amax_factor_;
+  context.precision = plan_.options.recipe.operands();
+  context.scaling = scaling_;
+  context.measure_errors = measure_errors_;
   context.arena = arena_.data();
   context.buffers = &plan_.buffers;
   context.offsets = &layout(batch.tokens()).offsets;

@@ -26,10 +26,13 @@ struct RunRequest {
 
 class LF_API Executor {
  public:
-  // amax_factor: --fp8_scale_factor for saved activations.
-  Executor(Plan plan, Parameters& params, ThreadPool& pool, float amax_factor = 1.0f);
+  Executor(Plan plan, Parameters& params, ThreadPool& pool);
 
   const Plan& plan() const { return plan_; }
+  // scaling: what delayed scaling goes by; a run with gradients adds what it saw. measure_errors: RunStats tell what rounding
+  // cost as well (one more pass over what is rounded).
+  void set_scaling(quant::ScalingState* scaling) { scaling_ = scaling; }
+  void set_measure_errors(bool on) { measure_errors_ = on; }
   // Reserves address space for batches of up to `tokens` rows; memory becomes resident as it is used.
   void reserve(int64_t tokens);
   size_t arena_bytes(int64_t tokens);
@@ -41,7 +44,8 @@ class LF_API Executor {
   Plan plan_;
   Parameters& params_;
   ThreadPool& pool_;
-  float amax_factor_;
+  quant::ScalingState* scaling_ = nullptr;
+  bool measure_errors_ = false;
   AlignedBuffer arena_;
   std::map<int64_t, MemoryLayout> layouts_;
 };

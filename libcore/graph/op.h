@@ -18,6 +18,8 @@
 #include "kernels/attention.h"
 #include "kernels/quant.h"
 #include "kernels/types.h"
+#include "quant/scaling_state.h"
+#include "quant/statistics.h"
 
 namespace loongforge::graph {
 
@@ -51,9 +53,7 @@ struct Instruction {
 struct RunStats {
   double loss_sum = 0;             // over rows with a target
   int64_t valid = 0;
-  kernels::QuantCounts quant;      // of activations saved as FP8
-  int64_t quantized = 0;           // elements so saved
-  std::map<std::string, int64_t> overflow;  // saturated elements by op, where there are any
+  quant::StatsMap tensors;         // of what was rounded to FP8
 
   void add(const RunStats& other);
 };
@@ -76,7 +76,8 @@ struct RunContext {
   Parameters& params;
   const Batch& batch;
   kernels::Precision precision = kernels::Precision::kBf16;
-  float amax_factor = 1.0f;
+  quant::ScalingState* scaling = nullptr;  // of delayed scaling; null: every tensor by its own largest value
+  bool measure_errors = false;     // fill TensorStats::error as well
   uint8_t* arena = nullptr;
   const std::vector<BufferSpec>* buffers = nullptr;
   const std::vector<size_t>* offsets = nullptr;   // of buffers in the arena

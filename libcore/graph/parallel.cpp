@@ -50,11 +50,7 @@ Timed::~Timed() {
 void RunStats::add(const RunStats& other) {
   loss_sum += other.loss_sum;
   valid += other.valid;
-  quant.overflow += other.quant.overflow;
-  quant.nan += other.quant.nan;
-  quant.zero += other.quant.zero;
-  quantized += other.quantized;
-  for (const auto& [op, count] : other.overflow) overflow[op] += count;
+  quant::add_stats(&tensors, other.tensors);
 }
 
 kernels::MatOut RunContext::out(const View& view) const {

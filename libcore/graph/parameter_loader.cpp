@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "graph/weight_codes.h"
 #include "support/sm4.h"
 
 namespace loongforge::graph {
@@ -35,7 +36,8 @@ std::string module_leaf(const std::string& path) {
 }
 
 ParameterLoader::ParameterLoader(const ir::Reader& reader, const ParameterOptions& options, ThreadPool& pool)
-    : reader_(reader), options_(options), pool_(pool), params_(new Parameters()) {
+    : reader_(reader), options_(options), pool_(pool), policy_(quant::AmpPolicy::running(options.recipe)), params_(new Parameters()) {
+  policy_.prepend(options.precision_overrides);
   params_->options_ = options;
 }
 
@@ -98,7 +100,7 @@ void ParameterLoader::declare_weight(const ir::Node& node, quant::TensorRole rol
   }
   Weight& w = p.weights_[stored.name];
   w.name = stored.name;
-  roles_[stored.name] = role;
+  w.role = role;
   p.parameter_count_ += stored.rows() * stored.cols();
   if (options_.train_all) w.trainable = add_trainable(stored.name, stored.rows(), stored.cols(), true, node.block);
 }
@@ -161,7 +163,8 @@ void ParameterLoader::declare() {
     if (auto bias = node.params.find("bias"); bias != node.params.end()) declare_vector(node, bias->second);
     if (options_.lora) declare_adapters(node.inputs.at(0));
   }
-  for (auto& [name, weight] : p.weights_) shape_weight(&weight, roles_.at(name));
+  for (auto& [name, weight] : p.weights_) shape_weight(&weight);
+  check_patterns();
   if (options_.lora && p.adapters_.empty()) {
     std::string known;
     std::set<std::string> leaves;
@@ -172,18 +175,49 @@ void ParameterLoader::declare() {
   }
 }
 
-Elem ParameterLoader::target_elem(const ir::TensorEntry& entry, quant::TensorRole role) const {
-  const bool file_fp8 = entry.dtype == DType::kE4M3LA;
-  if (options_.format == quant::RunPrecision::kFp8 && role == quant::TensorRole::kLinear) {
-    const quant::AmpPolicy policy = quant::AmpPolicy::standard("fp8", false);
-    const quant::TensorFacts facts{entry.name, role, entry.rows() * entry.cols(), 2, tied_, entry.dtype};
-    if (policy.decide(facts).storage == quant::Storage::kFp8) return Elem::kE4M3;
+// What the policy says of a weight, and what that means for what is in memory.
+Elem ParameterLoader::target_elem(const ir::TensorEntry& entry, Weight* weight) const {
+  const quant::Recipe& recipe = options_.recipe;
+  const quant::TensorFacts facts{entry.name, weight->role, entry.rows() * entry.cols(), 2, tied_, entry.dtype};
+  const quant::Decision d = policy_.decide(facts);
+  weight->reason = d.reason;
+  weight->precision = d.by_request && d.storage == quant::Storage::kF32     ? kernels::Precision::kF32
+                      : d.by_request && d.storage == quant::Storage::kBf16 ? kernels::Precision::kBf16
+                                                                           : recipe.operands();
+  const bool asks_fp8 = d.storage == quant::Storage::kFp8;
+  weight->fp8_layer = weight->role == quant::TensorRole::kLinear && (d.by_request ? asks_fp8 : recipe.fp8());
+  weight->amax_factor = recipe.factor_of(entry.name);
+  if (d.by_request && asks_fp8 && recipe.precision == quant::RunPrecision::kFp32)
+    throw_usage("--precision_override " + entry.name + ": a run in fp32 rounds nothing",
+                "leave out --fp8_precision fp32, or the override");
+  if (entry.dtype == DType::kE4M3LA && !options_.train_all) {
+    // The codes are exact images, whatever computes; FP8 is never made from FP8.
+    if (!asks_fp8 || recipe.weight_elem() != Elem::kE4M3) weight->reason += "; the file's FP8 codes as they are";
+    return Elem::kE4M3;
   }
-  if (file_fp8 && !options_.train_all) return Elem::kE4M3;  // the codes are exact images, whatever computes
-  if (options_.format == quant::RunPrecision::kFp32) {
-    if (options_.train_all || entry.dtype == DType::kF32) return Elem::kF32;
-  }
+  if (asks_fp8) return recipe.fp8() ? recipe.weight_elem() : Elem::kE4M3;
+  if (d.storage == quant::Storage::kF32 && (options_.train_all || entry.dtype == DType::kF32)) return Elem::kF32;
   return Elem::kBf16;
+}
+
+// An override that names nothing is a slip of the user's.
+void ParameterLoader::check_patterns() const {
+  const auto& weights = params_->weights_;
+  for (const quant::AmpRule& rule : options_.precision_overrides) {
+    const bool used = std::any_of(weights.begin(), weights.end(),
+                                  [&](const auto& w) { return quant::layer_match(rule.pattern, w.first); });
+    if (!used) throw_usage("--precision_override " + rule.pattern + " matches no weight of this model",
+                           "train --dry_run --show_precision lists them");
+  }
+  for (const quant::ScaleOverride& each : options_.recipe.scale_overrides) {
+    const bool used = std::any_of(weights.begin(), weights.end(), [&](const auto& w) {
+      const std::string path = module_path(w.first);
+      return quant::layer_match(each.pattern, path + ".weight") || quant::layer_match(each.pattern, path + ".input") ||
+             quant::layer_match(each.pattern, path + ".grad");
+    });
+    if (!used) throw_usage("--fp8_scale_override " + each.pattern + " matches no layer of this model",
+                           "a pattern as \"*.down_proj\", or of a tensor as \"*.down_proj.grad\"");
+  }
 }
 
 void ParameterLoader::stripe_to_f32(const ir::TensorEntry& entry, const uint8_t* rows, int64_t row0, int64_t count,
@@ -229,28 +263,31 @@ void ParameterLoader::pack_stripe(Weight* weight, const ir::TensorEntry& entry, 
   AlignedBuffer dense(static_cast<size_t>(count * cols) * sizeof(float));
   stripe_to_f32(entry, rows, row0, count, dense.as<float>());
   AlignedBuffer narrow(static_cast<size_t>(count * cols) * 2);
-  const int64_t col_blocks = (cols + kernels::kWeightBlock - 1) / kernels::kWeightBlock;
+  const bool one_scale = is_fp8(elem) && options_.recipe.scales != quant::ScaleRecipe::kBlock;
   pool_.run(tasks, [&](int64_t t, int) {
     const int64_t r0 = t * kRows, r1 = std::min(count, r0 + kRows);
-    const float* src = dense.as<float>() + r0 * cols;
-    if (elem == Elem::kF32) {
-      kernels::pack_weight_rows(weight->packed, src, cols, row0 + r0, row0 + r1);
-    } else if (elem == Elem::kBf16) {
-      kernels::Bf16* to = narrow.as<kernels::Bf16>() + r0 * cols;
-      kernels::cast(src, Elem::kF32, to, Elem::kBf16, (r1 - r0) * cols, true);
-      kernels::pack_weight_rows(weight->packed, to, cols, row0 + r0, row0 + r1);
-    } else {
-      uint8_t* codes = narrow.data() + r0 * cols;
-      int8_t* exps = weight->exponents.data() + (row0 + r0) / kernels::kWeightBlock * col_blocks;
-      kernels::quantize_weight(Elem::kE4M3, {src, cols, Elem::kF32}, r1 - r0, cols, options_.amax_factor, codes, cols,
-                               exps, nullptr, 0, r1 - r0);
-      kernels::pack_weight_rows(weight->packed, codes, cols, row0 + r0, row0 + r1);
-    }
+    pack_rows(weight, dense.as<float>() + r0 * cols, one_scale, row0 + r0, row0 + r1, narrow.data() + r0 * cols * 2, nullptr,
+              nullptr);
   });
 }
 
+// Largest magnitude of a tensor of the file, for a scale that all its rows share.
+float ParameterLoader::largest(const ir::TensorEntry& entry) const {
+  const int64_t stride = static_cast<int64_t>(entry.row_stride()), stripe = std::max<int64_t>(128, kStripeBytes / stride);
+  AlignedBuffer rows(static_cast<size_t>(std::min(stripe, entry.rows()) * stride));
+  float amax = 0.0f;
+  for (int64_t r = 0; r < entry.rows(); r += stripe) {
+    const int64_t count = std::min(stripe, entry.rows() - r);
+    reader_.read_rows(entry, r, r + count, {rows.data(), static_cast<size_t>(count * stride)});
+    AlignedBuffer dense(static_cast<size_t>(count * entry.cols()) * sizeof(float));
+    stripe_to_f32(entry, rows.data(), r, count, dense.as<float>());
+    amax = std::max(amax, kernels::amax_rows({dense.data(), entry.cols(), Elem::kF32}, entry.cols(), 0, count));
+  }
+  return amax;
+}
+
 // Shape and element of a packed weight; which scales an FP8 tensor of the file has.
-void ParameterLoader::shape_weight(Weight* weight, quant::TensorRole role) {
+void ParameterLoader::shape_weight(Weight* weight) {
   const ir::TensorEntry& entry = reader_.model().stored_tensor(weight->name);
   if (entry.dtype != DType::kF32 && entry.dtype != DType::kBF16 && entry.dtype != DType::kE4M3LA)
     throw_bad_data(reader_.folder().string() + ": " + entry.name,
@@ -259,17 +296,20 @@ void ParameterLoader::shape_weight(Weight* weight, quant::TensorRole role) {
   kernels::PackedWeight& packed = weight->packed;
   packed.n = entry.rows();
   packed.k = entry.cols();
-  packed.elem = target_elem(entry, role);
+  packed.elem = target_elem(entry, weight);
   if (entry.dtype == DType::kE4M3LA) {
     const bool ours = entry.block_rows == kernels::kWeightBlock && entry.block_cols == kernels::kWeightBlock &&
                       reader_.read_scale_exponents(entry, &weight->exponents);
     // Scales that are no power of two (a foreign FP8 checkpoint) are applied in fp32 and rounded once to bf16.
-    if (!ours && packed.elem == Elem::kE4M3) packed.elem = Elem::kBf16;
-    if (packed.elem != Elem::kE4M3) weight->exponents.clear();
+    if (!ours && !options_.train_all) {
+      packed.elem = Elem::kBf16;
+      weight->reason += "; scales of the file that are applied once";
+    }
+    if (!is_fp8(packed.elem)) weight->exponents.clear();
   }
   const int64_t blocks = ((packed.n + kernels::kWeightBlock - 1) / kernels::kWeightBlock) *
                          ((packed.k + kernels::kWeightBlock - 1) / kernels::kWeightBlock);
-  if (packed.elem == Elem::kE4M3) weight->exponents.resize(static_cast<size_t>(blocks));
+  if (is_fp8(packed.elem)) weight->exponents.resize(static_cast<size_t>(blocks));
 }
 
 void ParameterLoader::load_weight(Weight* weight) {
@@ -279,6 +319,9 @@ void ParameterLoader::load_weight(Weight* weight) {
   if (entry.dtype == DType::kE4M3LA) scales_ = reader_.read_f32(entry.scale);
   packed.scale_exps = weight->exponents.empty() ? nullptr : weight->exponents.data();
 
+  if (weight->trainable < 0 && is_fp8(packed.elem) && entry.dtype != DType::kE4M3LA &&
+      options_.recipe.scales != quant::ScaleRecipe::kBlock)
+    set_one_scale(weight, largest(entry));
   const int64_t stride = static_cast<int64_t>(entry.row_stride());
   const int64_t stripe = std::max<int64_t>(128, kStripeBytes / stride / 128 * 128);
   AlignedBuffer rows(static_cast<size_t>(std::min(stripe, packed.n) * stride));

@@ -23,12 +23,14 @@ class ParameterLoader {
   int add_trainable(std::string name, int64_t rows, int64_t cols, bool decay, int block);
   void declare_weight(const ir::Node& node, quant::TensorRole role);
   void declare_vector(const ir::Node& node, const std::string& tensor);
-  void shape_weight(Weight* weight, quant::TensorRole role);
+  void shape_weight(Weight* weight);
+  void check_patterns() const;
   void allocate_weights();
   void load_weight(Weight* weight);
   void load_vector(VectorParam* vector);
   void init_adapters();
-  kernels::Elem target_elem(const ir::TensorEntry& entry, quant::TensorRole role) const;
+  kernels::Elem target_elem(const ir::TensorEntry& entry, Weight* weight) const;
+  float largest(const ir::TensorEntry& entry) const;
   // One stripe of rows as dense fp32.
   void stripe_to_f32(const ir::TensorEntry& entry, const uint8_t* rows, int64_t row0, int64_t count, float* out) const;
   void pack_stripe(Weight* weight, const ir::TensorEntry& entry, const uint8_t* rows, int64_t row0, int64_t count);
@@ -36,8 +38,8 @@ class ParameterLoader {
   const ir::Reader& reader_;
   const ParameterOptions& options_;
   ThreadPool& pool_;
+  quant::AmpPolicy policy_;
   std::unique_ptr<Parameters> params_;
-  std::map<std::string, quant::TensorRole> roles_;
   std::set<std::string> adapted_inputs_;
   std::vector<float> scales_;                     // of the FP8 tensor being read
   bool tied_ = false;

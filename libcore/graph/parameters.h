@@ -18,7 +18,9 @@
 #include "kernels/gemm.h"
 #include "kernels/quant.h"
 #include "kernels/types.h"
+#include "quant/loongamp.h"
 #include "quant/recipe.h"
+#include "quant/statistics.h"
 
 namespace loongforge::graph {
 
@@ -38,11 +40,11 @@ struct LoraOptions {
 };
 
 struct ParameterOptions {
-  quant::RunPrecision format = quant::RunPrecision::kFp8;
+  quant::Recipe recipe;
+  std::vector<quant::AmpRule> precision_overrides;  // stand before the policy of the recipe
   bool train_all = false;            // full fine-tuning
   bool lora = false;
   LoraOptions lora_options;
-  float amax_factor = 1.0f;          // --fp8_scale_factor
   Pages pages = Pages::kTransparent; // of packed weights; kHuge falls back with one line in the log
 };
 
@@ -61,6 +63,11 @@ struct Weight {
   kernels::PackedWeight packed;     // in Parameters' one block of memory; data is null when only declared
   std::vector<int8_t> exponents;
   int trainable = -1;                // index into trainables()
+  quant::TensorRole role = quant::TensorRole::kLinear;
+  std::string reason;                // of its element
+  kernels::Precision precision = kernels::Precision::kBf16;  // of the operands of its layer
+  bool fp8_layer = false;            // its layer's activations follow --fp8_activations
+  float amax_factor = 1.0f;          // before its scales are chosen
 };
 
 struct VectorParam {                 // norm weights and biases
@@ -90,6 +97,7 @@ class LF_API Parameters {
 
   const ParameterOptions& options() const { return options_; }
   const Weight& weight(const std::string& name) const;         // aliases resolved
+  const std::map<std::string, Weight>& weights() const { return weights_; }
   const float* vector(const std::string& name) const;
   int vector_trainable(const std::string& name) const;         // -1: not trained
   Adapter* adapter(const std::string& node);                   // null: none
@@ -101,8 +109,9 @@ class LF_API Parameters {
   const float* masters() const { return masters_.as<float>(); }
   const float* master(int trainable) const { return masters() + trainables_[static_cast<size_t>(trainable)].offset; }
   float* master(int trainable) { return masters() + trainables_[static_cast<size_t>(trainable)].offset; }
-  // After masters changed: makes codes, packed weights and scaled adapters anew. Counts saturated weights.
-  void refresh(ThreadPool& pool, kernels::QuantCounts* counts);
+  // After masters changed: makes codes, packed weights and scaled adapters anew. stats: what was rounded to FP8, by tensor;
+  // measure_errors: with its cost.
+  void refresh(ThreadPool& pool, quant::StatsMap* stats, bool measure_errors = false);
 
   int64_t parameter_count() const { return parameter_count_; }       // of the model, adapters not counted
   int64_t linear_parameter_count() const { return linear_count_; }   // weights of linears, head included

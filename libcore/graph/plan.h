@@ -22,8 +22,7 @@ enum class PlanMode : uint8_t {
 
 struct PlanOptions {
   PlanMode mode = PlanMode::kTrain;
-  kernels::Precision precision = kernels::Precision::kBf16;
-  quant::Activations saved = quant::Activations::kSaved;
+  quant::Recipe recipe;                 // the one that Parameters were loaded with
   bool gradient_checkpointing = false;  // keep only what enters a block, and attention's output
   int64_t max_positions = 0;            // longest document that will run
   bool join_linears = true;             // off: for tests

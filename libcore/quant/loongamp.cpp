@@ -37,7 +37,7 @@ DType stored_dtype(Storage storage, DType source, bool exact) {
 bool matches(const AmpRule& rule, const TensorFacts& facts) {
   return (!rule.role || *rule.role == facts.role) &&
          (rule.below_elements == 0 || facts.elements < rule.below_elements) &&
-         (!rule.tied_only || facts.tied) && glob_match(rule.pattern, facts.name);
+         (!rule.tied_only || facts.tied) && layer_match(rule.pattern, facts.name);
 }
 
 }  // namespace
@@ -81,28 +81,8 @@ std::optional<Storage> parse_storage(std::string_view text) noexcept {
   return std::nullopt;
 }
 
-AmpPolicy AmpPolicy::standard(std::string_view quantize, bool quantize_head) {
-  AmpPolicy policy;
-  const auto add = [&policy](AmpRule each) { policy.rules_.push_back(std::move(each)); };
-  add(rule(TensorRole::kNorm, Storage::kSource, "norms stay in high precision"));
-  add(rule(TensorRole::kBias, Storage::kSource, "biases stay in high precision"));
-  add(rule(TensorRole::kOther, Storage::kSource, "is no weight of a linear layer"));
-  AmpRule rest;
-  if (quantize == "fp32") {
-    policy.exact_ = true;
-    rest.storage = Storage::kF32;
-    rest.reason = "--quantize fp32";
-    add(rest);
-    return policy;
-  }
-  if (quantize == "bf16") {
-    rest.storage = Storage::kBf16;
-    rest.reason = "--quantize bf16";
-    add(rest);
-    return policy;
-  }
-  if (quantize != "fp8")
-    throw_usage("--quantize " + std::string(quantize) + " is unknown", "use fp8, bf16 or fp32");
+void AmpPolicy::add_fp8_rules(bool quantize_head, const std::string& head_reason,
+                              const std::string& linear_reason) {
   AmpRule tied = rule(
       TensorRole::kEmbedding, Storage::kBf16,
       quantize_head
@@ -116,13 +96,52 @@ AmpPolicy AmpPolicy::standard(std::string_view quantize, bool quantize_head) {
   small.storage = Storage::kBf16;
   small.reason = "has fewer than 4096 elements";
   add(std::move(small));
-  if (quantize_head) {
-    add(rule(TensorRole::kHead, Storage::kFp8, "--quantize_head"));
-  } else {
-    add(rule(TensorRole::kHead, Storage::kBf16,
-             "the head stays in high precision; --quantize_head moves it to fp8"));
+  add(rule(TensorRole::kHead, quantize_head ? Storage::kFp8 : Storage::kBf16, head_reason));
+  add(rule(TensorRole::kLinear, Storage::kFp8, linear_reason));
+}
+
+AmpPolicy AmpPolicy::standard(std::string_view quantize, bool quantize_head) {
+  AmpPolicy policy;
+  policy.add(rule(TensorRole::kNorm, Storage::kSource, "norms stay in high precision"));
+  policy.add(rule(TensorRole::kBias, Storage::kSource, "biases stay in high precision"));
+  policy.add(rule(TensorRole::kOther, Storage::kSource, "is no weight of a linear layer"));
+  AmpRule rest;
+  if (quantize == "fp32") {
+    policy.exact_ = true;
+    rest.storage = Storage::kF32;
+    rest.reason = "--quantize fp32";
+    policy.add(rest);
+    return policy;
   }
-  add(rule(TensorRole::kLinear, Storage::kFp8, "--quantize fp8"));
+  if (quantize == "bf16") {
+    rest.storage = Storage::kBf16;
+    rest.reason = "--quantize bf16";
+    policy.add(rest);
+    return policy;
+  }
+  if (quantize != "fp8")
+    throw_usage("--quantize " + std::string(quantize) + " is unknown", "use fp8, bf16 or fp32");
+  policy.add_fp8_rules(quantize_head,
+                       quantize_head
+                           ? "--quantize_head"
+                           : "the head stays in high precision; --quantize_head moves it to fp8",
+                       "--quantize fp8");
+  return policy;
+}
+
+AmpPolicy AmpPolicy::running(const Recipe& recipe) {
+  AmpPolicy policy;
+  policy.add(rule(TensorRole::kNorm, Storage::kF32, "norms stay in high precision"));
+  policy.add(rule(TensorRole::kBias, Storage::kF32, "biases stay in high precision"));
+  const std::string flag = "--fp8_precision " + std::string(run_precision_name(recipe.precision));
+  if (recipe.fp8()) {
+    policy.add_fp8_rules(false, "the head stays in high precision", flag);
+    return policy;
+  }
+  AmpRule rest;
+  rest.storage = recipe.precision == RunPrecision::kFp32 ? Storage::kF32 : Storage::kBf16;
+  rest.reason = flag;
+  policy.add(rest);
   return policy;
 }
 
@@ -132,10 +151,11 @@ Decision AmpPolicy::decide(const TensorFacts& facts) const {
     // FP8 has blocks of rows and columns: a vector cannot be stored so, whatever an override asks
     // for.
     if (each.storage == Storage::kFp8 && facts.rank != 2) continue;
-    return {each.storage, stored_dtype(each.storage, facts.source, exact_), each.reason};
+    return {each.storage, stored_dtype(each.storage, facts.source, exact_), each.reason,
+            each.by_request};
   }
   return {Storage::kSource, stored_dtype(Storage::kSource, facts.source, exact_),
-          "no rule asks for less"};
+          "no rule asks for less", false};
 }
 
 std::string AmpPolicy::describe() const {
@@ -148,6 +168,23 @@ std::string AmpPolicy::describe() const {
     text += " -> " + std::string(storage_name(each.storage)) + ": " + each.reason + "\n";
   }
   return text;
+}
+
+std::vector<AmpRule> parse_amp_overrides(std::string_view list, std::string_view flag) {
+  std::vector<AmpRule> rules;
+  for (PatternValue& item : parse_pattern_values(list, flag)) {
+    const std::optional<Storage> storage = parse_storage(item.value);
+    if (!storage || *storage == Storage::kSource)
+      throw_usage("--" + std::string(flag) + ": " + item.value + " is no precision",
+                  "use fp8, bf16 or fp32, as in --" + std::string(flag) + " \"*.down_proj=bf16\"");
+    AmpRule each;
+    each.reason = "--" + std::string(flag) + " " + item.pattern + "=" + item.value;
+    each.pattern = std::move(item.pattern);
+    each.storage = *storage;
+    each.by_request = true;
+    rules.push_back(std::move(each));
+  }
+  return rules;
 }
 
 }  // namespace loongforge::quant

@@ -11,6 +11,7 @@
 
 #include "base/api.h"
 #include "quant/pattern.h"
+#include "quant/recipe.h"
 #include "tensor/dtype.h"
 
 namespace loongforge::quant {
@@ -32,11 +33,12 @@ LF_API std::optional<Storage> parse_storage(
 
 struct LF_API AmpRule {
   std::optional<TensorRole> role;  // absent: any
-  std::string pattern = "*";       // glob over the tensor's name: * any text, ? one character
+  std::string pattern = "*";       // glob over the tensor's name, or its layer's
   int64_t below_elements = 0;      // > 0: only tensors with fewer elements
   bool tied_only = false;          // only where the head shares the embedding's tensor
   Storage storage = Storage::kSource;
-  std::string reason;  // "norms stay in high precision"
+  std::string reason;       // "norms stay in high precision"
+  bool by_request = false;  // of --precision_override or --quantize_override
 };
 
 struct TensorFacts {
@@ -52,6 +54,7 @@ struct Decision {
   Storage storage = Storage::kSource;
   tensor::DType dtype = tensor::DType::kBF16;  // what storage means for this source
   std::string reason;
+  bool by_request = false;
 };
 
 class LF_API AmpPolicy {
@@ -59,16 +62,29 @@ class LF_API AmpPolicy {
   // The default policy of --quantize ("fp8", "bf16", "fp32"; Error(kUsage) else). quantize_head:
   // the head in FP8 as well.
   static AmpPolicy standard(std::string_view quantize, bool quantize_head);
+  // What a run does by default with the weights that it reads.
+  static AmpPolicy running(const Recipe& recipe);
 
   // An override stands before every rule that is there: "layers.0.*" -> bf16.
   void prepend(AmpRule rule) { rules_.insert(rules_.begin(), std::move(rule)); }
+  // Overrides as parsed: the first that matches counts.
+  void prepend(const std::vector<AmpRule>& rules) {
+    rules_.insert(rules_.begin(), rules.begin(), rules.end());
+  }
   const std::vector<AmpRule>& rules() const noexcept { return rules_; }
   Decision decide(const TensorFacts& facts) const;
   std::string describe() const;  // a line per rule
 
  private:
+  void add(AmpRule rule) { rules_.push_back(std::move(rule)); }
+  void add_fp8_rules(bool quantize_head, const std::string& head_reason,
+                     const std::string& linear_reason);
+
   std::vector<AmpRule> rules_;
   bool exact_ = false;  // --quantize fp32: nothing is rounded
 };
+
+// "PATTERN=fp8|bf16|fp32,..." of a flag, as rules. Error(kUsage) for anything else.
+LF_API std::vector<AmpRule> parse_amp_overrides(std::string_view list, std::string_view flag);
 
 }  // namespace loongforge::quant

@@ -117,7 +117,6 @@ quant::Recipe Session::recipe() const {
   recipe.precision = options_.fp8_precision == FpPrecision::kE4M3  ? quant::RunPrecision::kFp8
                      : options_.fp8_precision == FpPrecision::kF32 ? quant::RunPrecision::kFp32
                                                                    : quant::RunPrecision::kBf16;
-  recipe.activations = recipe.precision == quant::RunPrecision::kFp8 ? quant::Activations::kSaved : quant::Activations::kOff;
   recipe.scale_factor = static_cast<float>(options_.fp8_scale_factor);
   quant::check_recipe(recipe);
   return recipe;
@@ -125,9 +124,7 @@ quant::Recipe Session::recipe() const {
 
 graph::ParameterOptions Session::parameter_options() const {
   graph::ParameterOptions p;
-  const quant::Recipe chosen = recipe();
-  p.format = chosen.precision;
-  p.amax_factor = chosen.scale_factor;
+  p.recipe = recipe();
   if (env_flag("LOONGFORGE_HUGEPAGE_ENABLE").value_or(false)) p.pages = Pages::kHuge;
   const bool evaluates = options_.eval_only && !options_.dry_run;
   if (options_.finetuning_type == FinetuningType::kFull) {
@@ -162,8 +159,7 @@ graph::ParameterOptions Session::parameter_options() const {
 graph::PlanOptions Session::plan_options(graph::PlanMode mode, int64_t max_positions) const {
   graph::PlanOptions o;
   o.mode = mode;
-  o.precision = recipe().operands();
-  o.saved = recipe().activations;
+  o.recipe = recipe();
   o.gradient_checkpointing = options_.gradient_checkpointing;
   o.max_positions = max_positions;
   return o;

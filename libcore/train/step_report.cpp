@@ -41,6 +41,11 @@ support::Json step_json(const StepFacts& f) {
   json.set("step_ms", number(std::round(f.step_ms * 10) / 10));
   json.set("mem_mb", f.mem_mb);
   json.set("fp8_overflow", number(f.fp8_overflow));
+  if (f.fp8_headroom) {
+    json.set("fp8_underflow", number(f.fp8_underflow));
+    json.set("fp8_headroom", number(*f.fp8_headroom));
+  }
+  if (f.saturated_gradients > 0) json.set("fp8_saturated_gradients", f.saturated_gradients);
   json.set("eta_s", number(std::round(f.eta_s)));
   if (f.skipped) json.set("skipped", true);
   return json;
@@ -53,6 +58,8 @@ std::string step_text(const StepFacts& f) {
                      format("%.0f", f.tokens_per_s) + " tok/s | mem " + std::to_string(f.mem_mb) + " MB | ETA " +
                      clock_text(f.eta_s);
   if (f.fp8_overflow > 0) text += " | fp8_overflow " + format("%.2e", f.fp8_overflow);
+  if (f.saturated_gradients > 0)
+    text += " | CLIPPED: " + std::to_string(f.saturated_gradients) + " gradient elements saturated in FP8";
   if (f.skipped) text += " | SKIPPED: gradients not finite";
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "support/json.h"
@@ -17,6 +18,9 @@ struct StepFacts {
   double tokens_per_s = 0, step_ms = 0, eta_s = 0;
   int64_t mem_mb = 0;                  // resident
   double fp8_overflow = 0;             // share of saturated elements among those quantised
+  double fp8_underflow = 0;            // share of those that became 0
+  std::optional<double> fp8_headroom;  // log2(largest FP8 value / largest scaled one), the least of all tensors
+  int64_t saturated_gradients = 0;     // elements of gradients that saturated: the step is clipped, and says so
   bool skipped = false;                // gradients were not finite
 };
 

@@ -19,6 +19,7 @@
 #include "train/adapter_io.h"
 #include "train/dropout.h"
 #include "train/evaluate.h"
+#include "train/fp8_report.h"
 #include "train/signals.h"
 
 namespace loongforge::train {
@@ -146,7 +147,7 @@ void TrainingRun::prepare_weights() {
   executor_ = std::make_unique<graph::Executor>(
       graph::make_plan(session_.reader().model(), *params_,
                        session_.plan_options(graph::PlanMode::kTrain, shape_.longest_document)),
-      *params_, session_.pool(), static_cast<float>(options_.fp8_scale_factor));
+      *params_, session_.pool());
   executor_->reserve(shape_.longest_micro_batch);
   engine_ = std::make_unique<Engine>(*executor_, *params_, session_.pool(), shape_.lanes);
   release_free_memory();  // what loading needed and freed
@@ -232,12 +233,10 @@ bool TrainingRun::step() {
   facts.loss = result.stats.loss_sum * scale;
   facts.grad_norm = norm.norm;
   facts.skipped = !norm.finite || !std::isfinite(facts.loss);
-  kernels::QuantCounts weights;
   if (!facts.skipped) {
     optimizer_->step(params_->masters(), result.gradients, facts.lr,
                      scale * optim::clip_factor(norm.norm, options_.max_grad_norm), session_.pool());
-    params_->refresh(session_.pool(), &weights);
-    if (weights.overflow > 0) result.stats.overflow["weights"] += weights.overflow;
+    params_->refresh(session_.pool(), &result.stats.tensors);
   }
   ++state_.step;
   state_.tokens_seen += tokens;
@@ -250,9 +249,8 @@ bool TrainingRun::step() {
   facts.step_ms = seconds * 1000;
   facts.eta_s = seconds_per_step_ * static_cast<double>(facts.total_steps - facts.step);
   facts.mem_mb = static_cast<int64_t>(process_memory().resident >> 20);
-  if (result.stats.quantized > 0)
-    facts.fp8_overflow = static_cast<double>(result.stats.quant.overflow) / static_cast<double>(result.stats.quantized);
-  overflow_.add(state_.step, result.stats.overflow);
+  fill_fp8_facts(result.stats.tensors, &facts);
+  overflow_.add(state_.step, saturated_tensors(result.stats.tensors));
   report(facts);
   return !facts.skipped;
 }

@@ -26,11 +26,24 @@ using namespace loongforge;
 namespace {
 
 struct Options {
-  std::string model, type = "lora", precision = "e4m3";
+  std::string model, type = "lora", precision = "e4m3", activations = "saved", scales = "block";
   int64_t rows = 4, length = 512;
   int threads = 0, rounds = 3;
   bool checkpointing = false;
 };
+
+quant::Recipe recipe_of(const Options& o) {
+  quant::Recipe recipe;
+  const auto precision = quant::parse_run_precision(o.precision);
+  const auto activations = quant::parse_activations(o.activations);
+  const auto scales = quant::parse_scale_recipe(o.scales);
+  if (!precision || !activations || !scales)
+    throw_usage("--precision, --activations or --scales is not known");
+  recipe.precision = *precision;
+  recipe.activations = *activations;
+  recipe.scales = *scales;
+  return recipe;
+}
 
 graph::Batch random_batch(int64_t rows, int64_t length, int64_t vocab) {
   graph::Batch b;
@@ -65,13 +78,12 @@ int run(const Options& o) {
   const ir::Reader reader(o.model);
   const int64_t vocab = graph::validate(reader.model(), o.model);
   graph::ParameterOptions p;
-  p.format = o.precision == "fp32" ? quant::RunPrecision::kFp32 : o.precision == "bf16" ? quant::RunPrecision::kBf16 : quant::RunPrecision::kFp8;
+  p.recipe = recipe_of(o);
   p.train_all = o.type == "full";
   p.lora = !p.train_all;
   auto params = graph::Parameters::load(reader, p, pool);
   graph::PlanOptions plan;
-  plan.precision = o.precision == "fp32" ? kernels::Precision::kF32 : kernels::Precision::kBf16;
-  plan.saved = o.precision == "e4m3" ? quant::Activations::kSaved : quant::Activations::kOff;
+  plan.recipe = p.recipe;
   plan.max_positions = o.length;
   plan.gradient_checkpointing = o.checkpointing;
   graph::Executor executor(graph::make_plan(reader.model(), *params, plan), *params, pool);
@@ -89,7 +101,7 @@ int run(const Options& o) {
   double best = 0;
   for (int round = 0; round < o.rounds + 1; ++round) {  // the first one warms up
     double peak = 0;
-    for (bench::FmaKind kind : bench::fma_kinds(kernels::active_isa(), plan.precision))
+    for (bench::FmaKind kind : bench::fma_kinds(kernels::active_isa(), plan.recipe.operands()))
       for (int window = 0; window < 5; ++window) peak = std::max(peak, bench::fma_peak(pool, kind) * 1e9);
     graph::Profile profile;
     const Stopwatch watch;
@@ -123,6 +135,8 @@ int main(int argc, char** argv) {
     else if (a == "--length") o.length = std::atoll(next().c_str());
     else if (a == "--type") o.type = next();
     else if (a == "--precision") o.precision = next();
+    else if (a == "--activations") o.activations = next();
+    else if (a == "--scales") o.scales = next();
     else if (a == "--threads") o.threads = std::atoi(next().c_str());
     else if (a == "--rounds") o.rounds = std::atoi(next().c_str());
     else if (a == "--checkpointing") o.checkpointing = true;

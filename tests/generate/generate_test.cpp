@@ -24,7 +24,7 @@ void check_generation(const std::string& name, const char* quantize, const std::
   const TinyModel model(name, quantize);
   TinyRun run;
   run.full = false;
-  if (std::string(quantize) == "fp32") run.format = quant::RunPrecision::kFp32;
+  if (std::string(quantize) == "fp32") run.recipe.precision = quant::RunPrecision::kFp32;
   ThreadPool pool(2);
   auto params = load_tiny(model, run, pool);
   graph::PlanOptions plan = plan_for(run);
@@ -33,7 +33,7 @@ void check_generation(const std::string& name, const char* quantize, const std::
   const int64_t vocab = vocab_of(model), length = std::accumulate(pieces.begin(), pieces.end(), int64_t{0});
   const graph::Batch whole = random_batch({length}, vocab);
   const TinyResult full = run_tiny(model, run, whole);
-  graph::KvCache cache(length, run.format == quant::RunPrecision::kFp32 ? kernels::Elem::kF32 : kernels::Elem::kBf16);
+  graph::KvCache cache(length, run.recipe.precision == quant::RunPrecision::kFp32 ? kernels::Elem::kF32 : kernels::Elem::kBf16);
   std::vector<float> logits(static_cast<size_t>(vocab));
   int64_t at = 0;
   for (int64_t feed : pieces) {
@@ -78,7 +78,7 @@ TEST_CASE("generation stops at a stop token and at the limit") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
   run.full = false;
-  run.format = quant::RunPrecision::kFp32;
+  run.recipe.precision = quant::RunPrecision::kFp32;
   ThreadPool pool(1);
   auto params = load_tiny(model, run, pool);
   graph::PlanOptions plan = plan_for(run);

@@ -73,7 +73,7 @@ TEST_CASE("losses and gradients have the same bits on every ISA") {
     const graph::Batch batch = random_batch(kLengths, vocab_of(model));
     for (bool full : {true, false}) {
       TinyRun run;
-      run.format = each.format;
+      run.recipe.precision = each.format;
       run.full = full;
       kernels::set_active_isa(kernels::Isa::kScalar);
       const TinyResult scalar = run_tiny(model, run, batch);
@@ -114,7 +114,7 @@ TEST_CASE("gradient checkpointing changes memory, not a bit of the results") {
   for (auto format : {quant::RunPrecision::kFp8, quant::RunPrecision::kBf16, quant::RunPrecision::kFp32}) {
     for (bool full : {true, false}) {
       TinyRun run;
-      run.format = format;
+      run.recipe.precision = format;
       run.full = full;
       const TinyResult saved = run_tiny(model, run, batch);
       run.plan.gradient_checkpointing = true;
@@ -135,7 +135,7 @@ TEST_CASE("gradient checkpointing changes memory, not a bit of the results") {
 TEST_CASE("joined linears equal separate ones within 1e-5") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
-  run.format = quant::RunPrecision::kFp32;
+  run.recipe.precision = quant::RunPrecision::kFp32;
   const graph::Batch batch = random_batch({40, 25}, 256);
   const TinyResult joined = run_tiny(model, run, batch);
   run.plan.join_linears = false;
@@ -148,7 +148,7 @@ TEST_CASE("a document has the same bits alone and beside others") {
   for (const char* quantize : {"fp8", "fp32"}) {
     const TinyModel model("llama3", quantize);
     TinyRun run;
-    if (std::string(quantize) == "fp32") run.format = quant::RunPrecision::kFp32;
+    if (std::string(quantize) == "fp32") run.recipe.precision = quant::RunPrecision::kFp32;
     const graph::Batch all = random_batch(kLengths, 512);
     const TinyResult together = run_tiny(model, run, all);
     for (const graph::Document& d : all.documents) {
@@ -201,7 +201,7 @@ TEST_CASE("what stands before a document in its batch does not change a bit of i
 TEST_CASE("rope type dynamic: a longer neighbour changes a document's results") {
   const TinyModel model("llama_dynamic", "fp32");
   TinyRun run;
-  run.format = quant::RunPrecision::kFp32;
+  run.recipe.precision = quant::RunPrecision::kFp32;
   const graph::Batch short_ones = random_batch({10, 12}, vocab_of(model));
   graph::Batch long_one = random_batch({10, 40}, vocab_of(model));
   std::copy_n(short_ones.ids.begin(), 10, long_one.ids.begin());
@@ -212,7 +212,7 @@ TEST_CASE("rope type dynamic: a longer neighbour changes a document's results") 
 TEST_CASE("LoRA with dropout: the gradient is the derivative of the loss") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
-  run.format = quant::RunPrecision::kFp32;
+  run.recipe.precision = quant::RunPrecision::kFp32;
   run.full = false;
   run.dropout = 0.3;
   const ThirdMask masks;
@@ -253,7 +253,7 @@ TEST_CASE("LoRA with dropout: the gradient is the derivative of the loss") {
 TEST_CASE("rows without a target change nothing") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
-  run.format = quant::RunPrecision::kFp32;
+  run.recipe.precision = quant::RunPrecision::kFp32;
   graph::Batch batch = random_batch({20}, 256);
   const TinyResult alone = run_tiny(model, run, batch);
   graph::Batch more = random_batch({20, 15}, 256);
@@ -270,6 +270,6 @@ TEST_CASE("rows without a target change nothing") {
 TEST_CASE("a document longer than the plan is refused") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;
-  run.format = quant::RunPrecision::kFp32;
+  run.recipe.precision = quant::RunPrecision::kFp32;
   CHECK_THROWS_AS(run_tiny(model, run, random_batch({1025}, 256)), Error);
 }

@@ -30,9 +30,9 @@ TEST_CASE("a weight's packed values are the file's, exact or rounded to FP8") {
   const TinyModel exact("llama3", "fp32"), coded("llama3", "fp8");
   ThreadPool pool(2);
   graph::ParameterOptions o;
-  o.format = quant::RunPrecision::kFp32;
+  o.recipe.precision = quant::RunPrecision::kFp32;
   const auto f32 = graph::Parameters::load(exact.reader(), o, pool);
-  o.format = quant::RunPrecision::kFp8;
+  o.recipe.precision = quant::RunPrecision::kFp8;
   const auto from_codes = graph::Parameters::load(coded.reader(), o, pool);
   const auto quantised_here = graph::Parameters::load(exact.reader(), o, pool);
   const formats::SafetensorsFile source(data_dir() / "models/llama3/checkpoint/model.safetensors");

@@ -58,7 +58,7 @@ inline graph::Batch random_batch(const std::vector<int64_t>& lengths, int64_t vo
 }
 
 struct TinyRun {
-  quant::RunPrecision format = quant::RunPrecision::kFp8;
+  quant::Recipe recipe;
   bool full = true;
   double dropout = 0;
   int threads = 2;
@@ -81,7 +81,7 @@ inline void fill_adapters(graph::Parameters& params, ThreadPool& pool) {
 
 inline std::unique_ptr<graph::Parameters> load_tiny(const TinyModel& model, const TinyRun& run, ThreadPool& pool) {
   graph::ParameterOptions o;
-  o.format = run.format;
+  o.recipe = run.recipe;
   o.train_all = run.full;
   o.lora = !run.full;
   o.lora_options.rank = 4;
@@ -93,8 +93,7 @@ inline std::unique_ptr<graph::Parameters> load_tiny(const TinyModel& model, cons
 
 inline graph::PlanOptions plan_for(const TinyRun& run) {
   graph::PlanOptions plan = run.plan;
-  plan.precision = run.format == quant::RunPrecision::kFp32 ? kernels::Precision::kF32 : kernels::Precision::kBf16;
-  if (run.format != quant::RunPrecision::kFp8) plan.saved = quant::Activations::kOff;
+  plan.recipe = run.recipe;
   plan.max_positions = 1024;
   return plan;
 }

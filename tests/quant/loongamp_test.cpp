@@ -83,7 +83,6 @@ TEST_CASE("a vector has no blocks, so an override cannot make it fp8") {
   CHECK(decide(policy, TensorRole::kLinear, 64).dtype == DType::kE4M3LA);
 }
 
-
 TEST_CASE("spellings") {
   CHECK(quant::parse_storage("fp8") == Storage::kFp8);
   CHECK(quant::parse_storage("source") == Storage::kSource);

@@ -42,9 +42,7 @@ struct Bounds {
 
 struct Setup {
   std::string precision;
-  quant::RunPrecision format;
-  kernels::Precision operands;
-  quant::Activations saved;
+  quant::Recipe recipe;
   Bounds bounds;
 };
 
@@ -58,24 +56,18 @@ constexpr Bounds kRecipeBounds = {.logits = 3e-3,
                                   .trajectory_norm = 0.015};
 
 Setup setup_of(const std::string& name) {
-  if (name == "fp32")
-    return {name,
-            quant::RunPrecision::kFp32,
-            kernels::Precision::kF32,
-            quant::Activations::kOff,
-            {1e-4, 1e-4, 1e-4, 1e-4, 1e-5, 1e-4, 1e-3}};
-  if (name == "bf16")
-    return {name,
-            quant::RunPrecision::kBf16,
-            kernels::Precision::kBf16,
-            quant::Activations::kOff,
-            {0.02, 0.06, 0.045, 0.14, 1.5e-3, 0.025, 0.03}};
-  if (name == "fp8")
-    return {name,
-            quant::RunPrecision::kFp8,
-            kernels::Precision::kBf16,
-            quant::Activations::kSaved,
-            {0.15, 0.35, 0.20, 0.67, 5e-3, 0.10, 0.10}};
+  Setup setup{name, {}, {0.15, 0.35, 0.20, 0.67, 5e-3, 0.10, 0.10}};
+  if (name == "fp8") return setup;
+  if (name == "fp32") {
+    setup.recipe.precision = quant::RunPrecision::kFp32;
+    setup.bounds = {1e-4, 1e-4, 1e-4, 1e-4, 1e-5, 1e-4, 1e-3};
+    return setup;
+  }
+  if (name == "bf16") {
+    setup.recipe.precision = quant::RunPrecision::kBf16;
+    setup.bounds = {0.02, 0.05, 0.045, 0.14, 1.5e-3, 0.025, 0.03};
+    return setup;
+  }
   throw_usage("--precision " + name + " is not known", "fp32, bf16 or fp8");
 }
 
@@ -200,7 +192,7 @@ class Checker {
   std::unique_ptr<graph::Parameters> load(const ir::Reader& reader, bool full,
                                           const graph::LoraOptions* lora) {
     graph::ParameterOptions options;
-    options.format = setup_.format;
+    options.recipe = setup_.recipe;
     options.train_all = full;
     if (lora != nullptr) {
       options.lora = true;
@@ -210,8 +202,7 @@ class Checker {
   }
   graph::Executor executor(const ir::Reader& reader, graph::Parameters& params) {
     graph::PlanOptions options;
-    options.precision = setup_.operands;
-    options.saved = setup_.saved;
+    options.recipe = setup_.recipe;
     options.max_positions = 4096;
     return graph::Executor(graph::make_plan(reader.model(), params, options), params, pool_);
   }

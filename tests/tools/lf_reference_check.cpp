@@ -45,13 +45,13 @@ int run(const std::string& model, const std::string& reference, const std::strin
   const ir::Reader reader(model);
   const int64_t vocab = graph::validate(reader.model(), model);
   graph::ParameterOptions options;
-  options.format = exact                 ? quant::RunPrecision::kFp32
+  options.recipe.precision = exact                 ? quant::RunPrecision::kFp32
                    : precision == "bf16" ? quant::RunPrecision::kBf16
                                          : quant::RunPrecision::kFp8;
   auto params = graph::Parameters::load(reader, options, pool);
   graph::PlanOptions plan;
   plan.mode = graph::PlanMode::kEval;
-  plan.precision = exact ? kernels::Precision::kF32 : kernels::Precision::kBf16;
+  plan.recipe = options.recipe;
   plan.max_positions = 2048;
   graph::Executor eval(graph::make_plan(reader.model(), *params, plan), *params, pool);
   const support::Json golden = support::read_json(reference);

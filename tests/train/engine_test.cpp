@@ -20,7 +20,7 @@ struct Summed {
 class Bench {
  public:
   Bench(const char* quantize, quant::RunPrecision format) : model_("llama3", quantize), pool_(2) {
-    run_.format = format;
+    run_.recipe.precision = format;
     params_ = load_tiny(model_, run_, pool_);
     executor_ = std::make_unique<graph::Executor>(graph::make_plan(model_.reader().model(), *params_, plan_for(run_)), *params_, pool_);
   }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "graph/lower/lowered.h"
 #include "graph/ops/ops.h"
+#include "graph/parameter_loader.h"
 
 namespace loongforge::graph {
 namespace {
@@ -17,7 +18,7 @@ class Builder {
       : graph_(graph),
         params_(params),
         options_(options),
-        elem_(options.precision == kernels::Precision::kF32 ? Elem::kF32 : Elem::kBf16) {}
+        elem_(options.recipe.edge_elem()) {}
 
   StepList run() {
     for (const LoweredNode& node : graph_) {
@@ -71,7 +72,7 @@ class Builder {
     if (node.op == "head") {
       const Weight& w = params_.weight(first.params.at("weight"));
       return make_head(node.name, {w.name, w.packed.k, w.packed.n, w.trainable, options_.mode != PlanMode::kGenerate,
-                                   options_.mode == PlanMode::kTrain, elem_});
+                                   options_.mode == PlanMode::kTrain, elem_, w.precision});
     }
     throw_bad_data(node.name, "op " + node.op + " is not known");
   }
@@ -90,8 +91,12 @@ class Builder {
 
   std::unique_ptr<Op> linear(const LoweredNode& node) {
     LinearSpec spec;
+    const quant::Recipe& recipe = options_.recipe;
     spec.elem = elem_;
-    spec.saved = options_.saved;
+    const Weight& first = params_.weight(node.sources.front()->params.at("weight"));
+    spec.activations = first.fp8_layer ? recipe.activations : quant::Activations::kOff;
+    spec.precision = first.precision;
+    spec.input = {module_path(first.name) + ".input", recipe.input_elem(), recipe.scales, 0.0f, false, first.packed.k};
     for (size_t s = 0; s < node.sources.size(); ++s) {
       const ir::Node& source = *node.sources[s];
       const Weight& w = params_.weight(source.params.at("weight"));
@@ -109,6 +114,10 @@ class Builder {
         if (options_.mode == PlanMode::kTrain) spec.dropout = a->dropout;
       }
       spec.k = w.packed.k;
+      const std::string path = module_path(w.name);
+      seg.gradient = {path + ".grad", recipe.gradient_elem(), recipe.scales, recipe.factor_of(path + ".grad"), true, seg.n};
+      // One X for all segments: the largest factor that one of them asks for.
+      spec.input.factor = std::max(spec.input.factor, recipe.factor_of(path + ".input"));
       spec.segments.push_back(std::move(seg));
     }
     return make_linear(node.name, node.block, spec);
@@ -163,7 +172,7 @@ StepList build_steps(const LoweredGraph& graph, Parameters& params, const PlanOp
 Plan make_plan(const ir::Model& model, Parameters& params, const PlanOptions& options) {
   LoweredGraph graph = from_file_graph(model.graph);
   fuse_head(&graph);
-  if (options.join_linears) join_linears(&graph);
+  if (options.join_linears) join_linears(&graph, params);
   join_ropes(&graph);
   insert_lora(&graph, params);
   Plan plan;

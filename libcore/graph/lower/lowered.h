@@ -22,8 +22,8 @@ struct LoweredNode {
 using LoweredGraph = std::vector<LoweredNode>;
 
 LoweredGraph from_file_graph(const ir::Graph& graph);
-// Linears with one input in one block become one op with a segment each.
-void join_linears(LoweredGraph* graph);
+// Linears with one input and one precision in one block become one op with a segment each.
+void join_linears(LoweredGraph* graph, const Parameters& params);
 // The ropes of a block's query and key become one op (they run in place).
 void join_ropes(LoweredGraph* graph);
 // Gives linears their adapters.

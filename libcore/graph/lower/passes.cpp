@@ -18,6 +18,13 @@ void drop_absorbed(LoweredGraph* graph) {
   std::erase_if(*graph, [](const LoweredNode& n) { return n.op.empty(); });
 }
 
+// X of joined linears is one tensor: rounded for all of them, or for none.
+bool same_precision(const Parameters& params, const LoweredNode& a, const LoweredNode& b) {
+  const Weight& x = params.weight(a.sources.front()->params.at("weight"));
+  const Weight& y = params.weight(b.sources.front()->params.at("weight"));
+  return x.fp8_layer == y.fp8_layer && x.precision == y.precision;
+}
+
 }  // namespace
 
 LoweredGraph from_file_graph(const ir::Graph& graph) {
@@ -27,13 +34,15 @@ LoweredGraph from_file_graph(const ir::Graph& graph) {
   return list;
 }
 
-void join_linears(LoweredGraph* graph) {
+void join_linears(LoweredGraph* graph, const Parameters& params) {
   for (size_t i = 0; i < graph->size(); ++i) {
     LoweredNode& first = (*graph)[i];
     if (first.op != "linear" || first.block < 0) continue;
     for (size_t j = i + 1; j < graph->size(); ++j) {
       LoweredNode& other = (*graph)[j];
-      if (other.op == "linear" && other.block == first.block && other.inputs == first.inputs) absorb(&first, &other);
+      if (other.op == "linear" && other.block == first.block && other.inputs == first.inputs &&
+          same_precision(params, first, other))
+        absorb(&first, &other);
     }
   }
   drop_absorbed(graph);

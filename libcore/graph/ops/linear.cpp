@@ -2,7 +2,9 @@
 //
 // Backward (DESIGN 4): dX = sum_s dY_s W_s + dH A in one product over all terms; dH_s = dY_s (scale B_s); dA = dH^T X and
 // dW_s = dY_s^T X with X as it was saved (FP8 codes, 1 x 128 blocks); dB_s^T = scale H_s^T dY_s; dbias_s = 1^T dY_s.
-// With dropout A reads a masked copy of x; the same mask is applied again to the saved codes.
+// With dropout A reads a masked copy of x; the same mask is applied again to the saved codes. With Activations::kCompute x and dY
+// are FP8 before any product with W (and x before A): forward, dX and dW use the values of one set of codes. The adapters'
+// dH and dB read dY as it is.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -54,13 +56,27 @@ class Linear final : public Op {
       specs[kMask] = {mask_bytes(), Elem::kE4M3};
       specs[kMasked] = {s_.k, s_.elem};
     }
+    if (computes()) {
+      if (forward) specs[kImage] = {s_.k, s_.elem};
+      if (!forward) {
+        int64_t all = 0, widest = 0, blocks = 0;
+        for (const LinearSegment& seg : s_.segments) {
+          all += seg.n;
+          widest = std::max(widest, seg.n);
+          blocks = std::max(blocks, seg.gradient.exps_ld());
+        }
+        specs[kDyImage] = {all, s_.elem};
+        specs[kDyCodes] = {widest, Elem::kE4M3};
+        specs[kDyExps] = {blocks, Elem::kE4M3};
+      }
+    }
+    if (quantizes() || (forward && computes())) {
+      specs[kCodes] = {s_.k, Elem::kE4M3};
+      specs[kExps] = {s_.input.exps_ld(), Elem::kE4M3};
+    }
     if (forward) return specs;
     if (s_.total_rank > 0) specs[kDh] = {s_.total_rank, s_.elem};
     if (trains_biases_) specs[kOnes] = {1, Elem::kF32};
-    if (quantizes()) {
-      specs[kCodes] = {s_.k, Elem::kE4M3};
-      specs[kExps] = {exps_ld(), Elem::kE4M3};
-    }
     return specs;
   }
   Needs backward_needs() const override {
@@ -75,7 +91,12 @@ class Linear final : public Op {
   }
 
   void forward(RunContext& c, const Instruction& i) const override {
-    const Mat x = c.mat(i.in[0]);
+    Mat x = c.mat(i.in[0]);
+    if (computes()) {
+      const MatOut image = c.out(i.temp[kImage]);
+      input_codes(c, i, image, i.phase == Phase::kForward);
+      x = {image.data, image.ld, image.elem};
+    }
     if (s_.total_rank > 0) project_down(c, i, x);
     Timed timed(c, &Profile::gemm);
     int64_t rank0 = 0;
@@ -89,12 +110,15 @@ class Linear final : public Op {
         rank0 += a->rank;
       }
       const float* bias = seg.bias.empty() ? nullptr : c.params.vector(seg.bias);
-      run_gemm(c.pool, {c.tokens(), seg.n, terms, n_terms, c.out(i.out[s]), false, bias, c.precision});
+      run_gemm(c.pool, {c.tokens(), seg.n, terms, n_terms, c.out(i.out[s]), false, bias, s_.precision});
     }
   }
 
   void backward(RunContext& c, const Instruction& i) const override {
     if (s_.total_rank > 0) adapter_gradients_of_output(c, i);
+    std::vector<Mat> dy;
+    for (const View& view : i.d_out) dy.push_back(c.mat(view));
+    if (computes() && (trains_weights_ || i.d_in[0].valid())) round_gradients(c, i, &dy);
     if (trains()) {
       const Mat x = saved_input(c, i);
       Timed timed(c, &Profile::gemm);
@@ -103,26 +127,26 @@ class Linear final : public Op {
         for_adapter_groups(c, [&](const Adapter& first, int64_t rank0, int64_t ranks) {
           const GemmTerm term = plain_term(columns(dh, rank0), true, x, false, c.tokens());
           const MatOut out{gradient(c, first.a), s_.k, Elem::kF32};
-          run_gemm(c.pool, {ranks, s_.k, &term, 1, out, false, nullptr, c.precision});
+          run_gemm(c.pool, {ranks, s_.k, &term, 1, out, false, nullptr, s_.precision});
         });
       }
       for (size_t s = 0; s < s_.segments.size() && trains_weights_; ++s) {
-        const GemmTerm term = plain_term(c.mat(i.d_out[s]), true, x, false, c.tokens());
+        const GemmTerm term = plain_term(dy[s], true, x, false, c.tokens());
         const MatOut out{gradient(c, s_.segments[s].trainable), s_.k, Elem::kF32};
-        run_gemm(c.pool, {s_.segments[s].n, s_.k, &term, 1, out, false, nullptr, c.precision});
+        run_gemm(c.pool, {s_.segments[s].n, s_.k, &term, 1, out, false, nullptr, s_.precision});
       }
     }
     if (trains_biases_) bias_gradients(c, i);
-    if (i.d_in[0].valid()) input_gradient(c, i);
+    if (i.d_in[0].valid()) input_gradient(c, i, dy);
   }
 
  private:
-  enum Temp { kMask, kMasked, kDh, kOnes, kCodes, kExps, kTemps };
+  enum Temp { kMask, kMasked, kDh, kOnes, kCodes, kExps, kImage, kDyCodes, kDyExps, kDyImage, kTemps };
 
   bool quantizes() const {
-    return trains() && s_.saved == quant::Activations::kSaved && s_.elem == Elem::kBf16;
+    return trains() && s_.activations != quant::Activations::kOff && s_.elem == Elem::kBf16;
   }
-  int64_t exps_ld() const { return (s_.k + kernels::kFeatureBlock - 1) / kernels::kFeatureBlock; }
+  bool computes() const { return s_.activations == quant::Activations::kCompute && s_.elem == Elem::kBf16; }
   int64_t mask_bytes() const { return (s_.k + 7) / 8; }
   const Adapter* adapter(RunContext& c, const LinearSegment& seg) const {
     return seg.path.empty() ? nullptr : c.params.adapter(seg.path);
@@ -167,7 +191,7 @@ class Linear final : public Op {
     const MatOut h = c.out(i.aux[0]);
     for_adapter_groups(c, [&](const Adapter& first, int64_t rank0, int64_t ranks) {
       const GemmTerm term = plain_term(x, false, {c.params.master(first.a), s_.k, Elem::kF32}, true, s_.k);
-      run_gemm(c.pool, {c.tokens(), ranks, &term, 1, columns(h, rank0), false, nullptr, c.precision});
+      run_gemm(c.pool, {c.tokens(), ranks, &term, 1, columns(h, rank0), false, nullptr, s_.precision});
     });
   }
 
@@ -192,44 +216,30 @@ class Linear final : public Op {
   // X as the weight gradients read it: FP8 codes of its bf16 value, or itself.
   Mat saved_input(RunContext& c, const Instruction& i) const {
     Mat x = c.mat(i.in[0]);
-    if (quantizes()) {
-      Timed timed(c, &Profile::quantize);
-      auto* codes = c.raw<uint8_t>(i.temp[kCodes]);
-      auto* exps = c.raw<int8_t>(i.temp[kExps]);
-      std::vector<kernels::QuantCounts> counts(static_cast<size_t>((c.tokens() + kernels::kTokenBlock - 1) / kernels::kTokenBlock));
-      run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
-        kernels::quantize_rows(Elem::kE4M3, x, s_.k, c.amax_factor, codes, s_.k, exps, exps_ld(),
-                               &counts[static_cast<size_t>(r0 / kernels::kTokenBlock)], r0, r1);
-      });
-      RunStats sum;
-      for (const kernels::QuantCounts& q : counts) {
-        sum.quant.overflow += q.overflow;
-        sum.quant.nan += q.nan;
-        sum.quant.zero += q.zero;
-      }
-      sum.quantized = c.tokens() * s_.k;
-      if (sum.quant.overflow > 0) sum.overflow[name()] = sum.quant.overflow;
-      c.stats.add(sum);
-      x = {codes, s_.k, Elem::kE4M3, exps, exps_ld()};
-    }
+    if (quantizes()) x = input_codes(c, i, {nullptr, 0, s_.elem}, !computes());
     if (s_.dropout <= 0) return x;
-    if (x.elem == Elem::kE4M3) x = decoded(c, i, x);
+    if (quantizes()) x = decoded(c, i, x);
     return masked(c, i, x);
   }
   // The codes' values as bf16 (exact), into the buffer that the mask is then applied to in place.
   Mat decoded(RunContext& c, const Instruction& i, const Mat& codes) const {
     const MatOut out = c.out(i.temp[kMasked]);
-    run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
-      std::vector<float> row(static_cast<size_t>(s_.k));
-      for (int64_t r = r0; r < r1; ++r) {
-        kernels::fp8_decode(Elem::kE4M3, static_cast<const uint8_t*>(codes.data) + r * codes.ld, s_.k, row.data());
-        for (int64_t j = 0; j < s_.k; ++j)
-          row[static_cast<size_t>(j)] = std::ldexp(row[static_cast<size_t>(j)],
-                                                   codes.exps[r * codes.ld_exps + j / kernels::kFeatureBlock]);
-        kernels::cast(row.data(), Elem::kF32, static_cast<kernels::Bf16*>(out.data) + r * out.ld, Elem::kBf16, s_.k, true);
-      }
-    });
+    run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) { kernels::dequantize_rows(codes, s_.k, out, r0, r1); });
     return {out.data, out.ld, out.elem};
+  }
+  Mat input_codes(RunContext& c, const Instruction& i, const MatOut& image, bool count) const {
+    return round_to_fp8(c, s_.input, c.mat(i.in[0]), c.raw<uint8_t>(i.temp[kCodes]), c.raw<int8_t>(i.temp[kExps]), image, count);
+  }
+  // Each dY becomes the values of its FP8 codes.
+  void round_gradients(RunContext& c, const Instruction& i, std::vector<Mat>* dy) const {
+    int64_t col = 0;
+    for (size_t s = 0; s < s_.segments.size(); ++s) {
+      const MatOut image = columns(c.out(i.temp[kDyImage]), col);
+      round_to_fp8(c, s_.segments[s].gradient, (*dy)[s], c.raw<uint8_t>(i.temp[kDyCodes]), c.raw<int8_t>(i.temp[kDyExps]), image,
+                   true);
+      (*dy)[s] = {image.data, image.ld, image.elem};
+      col += s_.segments[s].n;
+    }
   }
 
   // dH_s = dY_s (scale B_s) and dB_s^T = scale H_s^T dY_s.
@@ -241,10 +251,10 @@ class Linear final : public Op {
       if (a == nullptr) continue;
       const Mat dy = c.mat(i.d_out[s]);
       const GemmTerm down = plain_term(dy, false, {a->scaled_b_t.as<float>(), a->n, Elem::kF32}, true, a->n);
-      run_gemm(c.pool, {c.tokens(), a->rank, &down, 1, columns(c.out(i.temp[kDh]), rank0), false, nullptr, c.precision});
+      run_gemm(c.pool, {c.tokens(), a->rank, &down, 1, columns(c.out(i.temp[kDh]), rank0), false, nullptr, s_.precision});
       const GemmTerm grad = plain_term(columns(c.mat(i.aux[0]), rank0), true, dy, false, c.tokens());
       float* out = gradient(c, a->b_t);
-      run_gemm(c.pool, {a->rank, a->n, &grad, 1, {out, a->n, Elem::kF32}, false, nullptr, c.precision});
+      run_gemm(c.pool, {a->rank, a->n, &grad, 1, {out, a->n, Elem::kF32}, false, nullptr, s_.precision});
       kernels::scale(out, a->scale, a->rank * a->n);
       rank0 += a->rank;
     }
@@ -260,14 +270,14 @@ class Linear final : public Op {
       if (seg.bias_trainable < 0) continue;
       const GemmTerm term = plain_term({ones, c.tokens(), Elem::kF32}, false, c.mat(i.d_out[s]), false, c.tokens());
       const MatOut out{gradient(c, seg.bias_trainable), seg.n, Elem::kF32};
-      run_gemm(c.pool, {1, seg.n, &term, 1, out, false, nullptr, c.precision});
+      run_gemm(c.pool, {1, seg.n, &term, 1, out, false, nullptr, s_.precision});
     }
   }
 
-  void input_gradient(RunContext& c, const Instruction& i) const {
+  void input_gradient(RunContext& c, const Instruction& i, const std::vector<Mat>& dy) const {
     std::vector<GemmTerm> terms;
     for (size_t s = 0; s < s_.segments.size(); ++s)
-      terms.push_back(weight_term(c.mat(i.d_out[s]), c.params.weight(s_.segments[s].weight).packed, false));
+      terms.push_back(weight_term(dy[s], c.params.weight(s_.segments[s].weight).packed, false));
     std::vector<GemmTerm> low;
     if (s_.total_rank > 0) {
       const Mat dh = c.mat(i.temp[kDh]);
@@ -279,12 +289,12 @@ class Linear final : public Op {
     if (s_.dropout <= 0) terms.insert(terms.end(), low.begin(), low.end());
     {
       Timed timed(c, &Profile::gemm);
-      run_gemm(c.pool, {c.tokens(), s_.k, terms.data(), static_cast<int>(terms.size()), dx, false, nullptr, c.precision});
+      run_gemm(c.pool, {c.tokens(), s_.k, terms.data(), static_cast<int>(terms.size()), dx, false, nullptr, s_.precision});
     }
     if (s_.dropout <= 0 || low.empty()) return;
     // The adapters' share passes the mask: computed apart, masked, added.
     const MatOut share = c.out(i.temp[kMasked]);
-    run_gemm(c.pool, {c.tokens(), s_.k, low.data(), static_cast<int>(low.size()), share, false, nullptr, c.precision});
+    run_gemm(c.pool, {c.tokens(), s_.k, low.data(), static_cast<int>(low.size()), share, false, nullptr, s_.precision});
     const Mat shared{share.data, share.ld, share.elem};
     apply(c, shared, c.raw<uint8_t>(i.temp[kMask]), share);
     run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/op.h"
+#include "graph/ops/rounding.h"
 #include "graph/ops/rope_table.h"
 
 namespace loongforge::graph {
@@ -29,6 +30,7 @@ struct LinearSegment {
   std::string path;             // of its adapter, empty: none
   int64_t n = 0;
   int trainable = -1, bias_trainable = -1;
+  RoundedTensor gradient;       // how its dY is rounded by kCompute
 };
 struct LinearSpec {
   std::vector<LinearSegment> segments;
@@ -36,7 +38,9 @@ struct LinearSpec {
   kernels::Elem elem = kernels::Elem::kBf16;
   int64_t total_rank = 0;       // of all adapters, 0: none
   float dropout = 0;
-  quant::Activations saved = quant::Activations::kSaved;
+  quant::Activations activations = quant::Activations::kSaved;
+  RoundedTensor input;          // how X is rounded by kSaved and kCompute
+  kernels::Precision precision = kernels::Precision::kBf16;  // of the operands
 };
 std::unique_ptr<Op> make_linear(std::string name, int block, const LinearSpec& spec);
 
@@ -67,6 +71,7 @@ struct HeadSpec {
   int trainable = -1;
   bool with_loss = true, with_gradient = true;
   kernels::Elem elem = kernels::Elem::kBf16;   // of dX and of the logits' gradient as an operand
+  kernels::Precision precision = kernels::Precision::kBf16;
 };
 std::unique_ptr<Op> make_head(std::string name, const HeadSpec& spec);
 
