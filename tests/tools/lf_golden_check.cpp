@@ -65,7 +65,7 @@ Setup setup_of(const std::string& name) {
   }
   if (name == "bf16") {
     setup.recipe.precision = quant::RunPrecision::kBf16;
-    setup.bounds = {0.02, 0.05, 0.045, 0.14, 1.5e-3, 0.025, 0.03};
+    setup.bounds = {0.02, 0.06, 0.045, 0.14, 1.5e-3, 0.025, 0.03};
     return setup;
   }
   throw_usage("--precision " + name + " is not known", "fp32, bf16 or fp8");
