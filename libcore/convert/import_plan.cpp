@@ -10,6 +10,7 @@
 #include "convert/token_ids.h"
 #include "ir/layout.h"
 #include "kernels/types.h"
+#include "support/printable.h"
 
 namespace loongforge::convert {
 namespace {
@@ -42,7 +43,7 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
   plan->family = models::find_by_gguf_architecture(architecture);
   if (plan->family == nullptr) {
     throw_bad_data(gguf->path().string(),
-                   "general.architecture \"" + architecture + "\" is not supported",
+                   "general.architecture \"" + support::printable(architecture, 60) + "\" is not supported",
                    "known model types: " + models::known_model_types());
   }
   const models::Family* by_label = models::find_by_label(options.model_name);

@@ -6,11 +6,13 @@
 #include "base/error.h"
 #include "models/builder.h"
 #include "models/decoder_gguf.h"
+#include "support/printable.h"
 
 namespace loongforge::models {
 namespace {
 
 using formats::HfConfig;
+using support::printable;
 
 void check_sizes(const HfConfig& config) {
   const auto need = [&config](int64_t value, const char* key) {
@@ -37,8 +39,15 @@ void check_sizes(const HfConfig& config) {
 
 // What changes the mathematics and is not honoured is refused by name.
 void check_mathematics(const HfConfig& config) {
+  if (!config.architecture.empty() && !config.architecture.ends_with("ForCausalLM")) {
+    throw_bad_data(config.where,
+                   "architectures names " + printable(config.architecture, 60) +
+                       ", which has no language model head",
+                   "known: ...ForCausalLM");
+  }
   if (config.hidden_act != "silu") {
-    throw_bad_data(config.where, "hidden_act \"" + config.hidden_act + "\" is not supported",
+    throw_bad_data(config.where,
+                   "hidden_act \"" + printable(config.hidden_act, 60) + "\" is not supported",
                    "known: silu");
   }
   if (!config.quant_method.empty()) {
@@ -160,9 +169,10 @@ std::vector<int64_t> qwen_windows(const HfConfig& config) {
   if (!config.use_sliding_window.value_or(false)) {
     for (const std::string& type : config.layer_types) {
       if (type != "full_attention") {
-        throw_bad_data(config.where,
-                       "layer_types has \"" + type + "\", but use_sliding_window is not true",
-                       "make them agree");
+        throw_bad_data(
+            config.where,
+            "layer_types has \"" + printable(type, 60) + "\", but use_sliding_window is not true",
+            "make them agree");
       }
     }
     return {};
@@ -175,7 +185,8 @@ std::vector<int64_t> qwen_windows(const HfConfig& config) {
       const std::string& type = config.layer_types.at(static_cast<size_t>(i));
       slides = type == "sliding_attention";
       if (!slides && type != "full_attention") {
-        throw_bad_data(config.where, "layer_types has \"" + type + "\", which is not supported",
+        throw_bad_data(config.where,
+                       "layer_types has \"" + printable(type, 60) + "\", which is not supported",
                        "known: full_attention, sliding_attention");
       }
       if (slides && window == 0)

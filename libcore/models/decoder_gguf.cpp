@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "support/printable.h"
 
 namespace loongforge::models {
 namespace {
@@ -121,7 +122,8 @@ Json rope_scaling_from_gguf(const GgufFile& file, const std::string& arch, doubl
   const std::string type = named != nullptr ? *named : old_linear ? "linear" : "none";
   if (type == "none") return Json();
   if (type != "linear" && type != "yarn")
-    throw_bad_data(file.path().string(), scaling + "type \"" + type + "\" is not supported",
+    throw_bad_data(file.path().string(),
+                   scaling + "type \"" + support::printable(type, 60) + "\" is not supported",
                    "known: none, linear, yarn");
   for (const char* key : {"attn_factor", "yarn_ext_factor", "yarn_attn_factor"})
     refuse_unless(file, scaling + key, 1.0);

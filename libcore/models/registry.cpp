@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "support/printable.h"
 
 namespace loongforge::models {
 
@@ -85,8 +86,10 @@ const Family& choose_family(const formats::HfConfig& config, std::string_view la
   }
   const Family* by_type = find_by_model_type(config.model_type);
   if (by_type == nullptr) {
-    throw_bad_data(config.where, "model_type \"" + config.model_type + "\" is not supported",
-                   "known model types: " + known_model_types());
+    throw_bad_data(
+        config.where,
+        "model_type \"" + support::printable(config.model_type, 60) + "\" is not supported",
+        "known model types: " + known_model_types());
   }
   if (by_label != nullptr && by_label != by_type) {
     throw_usage("--model-name \"" + std::string(label) + "\" names the family " +

@@ -14,6 +14,10 @@ using test::window_of;
 
 TEST_CASE("configurations that do not fit are refused by name") {
   refuse("llama2", "hidden_act", "gelu", "hidden_act \"gelu\"");
+  refuse("llama2", "hidden_act", "a\nb\x1b[31m",
+         "hidden_act \"a");  // one line, without control bytes
+  refuse("llama2", "architectures", json(R"(["LlamaForSequenceClassification"])"),
+         "LlamaForSequenceClassification, which has no language model head");
   refuse("llama2", "num_hidden_layers", 3, "model.layers.2.input_layernorm.weight");
   refuse("llama2", "num_hidden_layers", int64_t{1} << 30, "model.layers.2.input_layernorm.weight");
   refuse("llama2", "intermediate_size", 171, "has the shape [172, 64]");

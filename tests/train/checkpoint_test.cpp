@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "convert/export.h"
 #include "graph/tiny_models.h"
 #include "support/expect_error.h"
 #include "train/adapter_io.h"
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Rig {
-  explicit Rig(bool full) : model("llama3", "bf16"), pool(2) {
+  explicit Rig(bool full, const std::string& name = "llama3") : model(name, "bf16"), pool(2) {
     run.full = full;
     params = load_tiny(model, run, pool);
     make_optimizer();
@@ -92,16 +93,32 @@ TEST_CASE("a LoRA checkpoint restores masters and moments to the bit") {
   for (size_t i = 0; i < a.size(); ++i) CHECK(std::memcmp(a[i].values.data(), b[i].values.data(), a[i].values.size_bytes()) == 0);
 }
 
-TEST_CASE("a checkpoint of full fine-tuning is a LoongIR folder of the masters") {
-  Rig rig(true);
-  TempDir dir;
-  const fs::path folder = train::save_checkpoint(dir.path(), rig.state, rig.source(), 2);
-  train::verify_checkpoint(folder);
-  const ir::Reader reader(folder);
-  CHECK(reader.model().quantize == "fp32");
-  auto loaded = graph::Parameters::load(reader, rig.params->options(), rig.pool);
-  CHECK(rig.same_masters(*loaded));
-  CHECK_FALSE(fs::exists(folder / "model"));
+TEST_CASE("a checkpoint of full fine-tuning is a LoongIR folder of the masters, in every family") {
+  for (const std::string& name : golden_models()) {
+    CAPTURE(name);
+    Rig rig(true, name);
+    TempDir dir;
+    const fs::path folder = train::save_checkpoint(dir.path(), rig.state, rig.source(), 2);
+    train::verify_checkpoint(folder);
+    const ir::Reader reader(folder);
+    CHECK(reader.model().quantize == "fp32");
+    auto loaded = graph::Parameters::load(reader, rig.params->options(), rig.pool);
+    CHECK(rig.same_masters(*loaded));
+    CHECK_FALSE(fs::exists(folder / "model"));
+    // Every trained tensor (biases and norms of heads too) goes out as it was trained.
+    convert::ExportOptions options;
+    options.input_path = folder;
+    options.output_path = dir / "hf";
+    options.dtype = "fp32";
+    convert::export_model(options);
+    const auto exported = formats::open_tensor_source(dir / "hf");
+    CHECK(exported->tensors().size() == formats::open_tensor_source(data_dir() / "models" / name / "checkpoint")->tensors().size());
+    for (const graph::Trainable& t : rig.params->trainables()) {
+      const std::vector<float> values = exported->read_f32(exported->at(t.name));
+      REQUIRE(values.size() == static_cast<size_t>(t.size()));
+      CHECK(std::memcmp(values.data(), rig.params->masters() + t.offset, values.size() * sizeof(float)) == 0);
+    }
+  }
 }
 
 TEST_CASE("two checkpoints of the same state are the same bytes") {
