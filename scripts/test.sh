@@ -3,7 +3,8 @@
 #   release   everything, in build/release
 #   asan      AddressSanitizer and UBSan: labels unit and cmd, in build/asan
 #   tsan      ThreadSanitizer: the thread pool, in build/tsan
-# Usage: scripts/test.sh [release] [asan] [tsan]   (default: release)
+#   fuzz      libFuzzer with AddressSanitizer and UBSan, a minute for each reader, in build/fuzz (needs clang-16)
+# Usage: scripts/test.sh [release] [asan] [tsan] [fuzz]   (default: release)
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 jobs=$(nproc)
@@ -52,8 +53,13 @@ for name in "${legs[@]}"; do
       leg "build tsan" build tsan lf_test_pool
       leg "test tsan" build/tsan/tests/lf_test_pool
       ;;
+    fuzz)
+      leg "install fuzz" scripts/install_deps.sh fuzz
+      leg "build fuzz" build fuzz lf_fuzz
+      leg "fuzz" scripts/fuzz.sh
+      ;;
     *)
-      echo "test.sh: no leg is called '$name'; there are release, asan and tsan" >&2
+      echo "test.sh: no leg is called '$name'; there are release, asan, tsan and fuzz" >&2
       exit 2
       ;;
   esac
