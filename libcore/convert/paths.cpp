@@ -55,6 +55,8 @@ void guard_output(const fs::path& output, std::span<const fs::path> inputs, bool
     }
   }
   if (!fs::exists(fs::symlink_status(output))) return;
+  if (fs::is_symlink(output))
+    throw_usage(output.string() + " is a symbolic link", "name the folder itself");
   if (!overwrite)
     throw_usage(output.string() + " exists",
                 "give another output path, or --overwrite to replace it");

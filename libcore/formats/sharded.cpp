@@ -67,7 +67,7 @@ ShardedCheckpoint::ShardedCheckpoint(const std::filesystem::path& index_json)
       const auto first = std::find_if(
           members.begin(), members.end(),
           [&](const Json::Member& member) { return member.second.as_string() == name; });
-      throw_no_input(path.string(),
+      throw_bad_data(path.string(),
                      "does not exist, but the index maps " + printable(first->first) + " to it",
                      "fetch the missing file");
     }

@@ -74,7 +74,7 @@ TEST_CASE("sharded: broken folders") {
   refuse(R"({"weight_map":{"a":"/etc/passwd"}})", ErrorCode::kBadData, "a: is mapped to");
   refuse(R"({"weight_map":{"a":".."}})", ErrorCode::kBadData, "a: is mapped to");
   refuse(R"({"weight_map":{"a":3}})", ErrorCode::kBadData, "a: is mapped to 3");
-  refuse(R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})", ErrorCode::kNoInput,
+  refuse(R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})", ErrorCode::kBadData,
          "two.safetensors: does not exist, but the index maps b to it");
   refuse(R"({"weight_map":{"a":"one.safetensors","b":"one.safetensors"}})", ErrorCode::kBadData,
          "one.safetensors: b: the index maps");
