@@ -1,6 +1,6 @@
-// Byte-level BPE: a piece's bytes are merged pair by pair, the lowest-ranked pair first and the
-// leftmost of equals, until no pair of the table is left. Pieces met before come from a small
-// per-thread table. Thread-safety: see TokenModel.
+// BPE behind a ByteLevel pre-tokenizer: a piece's bytes are merged pair by pair, the lowest-ranked
+// pair first and the leftmost of equals, until no pair of the table is left. Pieces met before come
+// from a small per-thread table. Thread-safety: see TokenModel.
 #pragma once
 
 #include <memory>

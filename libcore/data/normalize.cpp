@@ -1,7 +1,7 @@
-// Normalizers of tokenizer.json: NFC, NFD, NFKC, NFKD and sequences of them.
+// Normalizers of tokenizer.json: the Unicode forms, sequences, and which other there is.
 #include <utility>
 
-#include "base/error.h"
+#include "data/normalize_parts.h"
 #include "data/tokenizer_parts.h"
 #include "support/unicode.h"
 
@@ -57,7 +57,8 @@ class SequenceNormalizer : public Normalizer {
   std::vector<std::unique_ptr<Normalizer>> parts_;
 };
 
-constexpr const char* kKnown = "NFC, NFD, NFKC, NFKD, Sequence";
+constexpr const char* kKnown =
+    "NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, StripAccents, Lowercase, Precompiled, Sequence";
 
 }  // namespace
 
@@ -68,6 +69,12 @@ std::unique_ptr<Normalizer> make_normalizer(const Json* json, const std::string&
   if (type == "NFD") return std::make_unique<UnicodeNormalizer>(NormalForm::kNfd);
   if (type == "NFKC") return std::make_unique<UnicodeNormalizer>(NormalForm::kNfkc);
   if (type == "NFKD") return std::make_unique<UnicodeNormalizer>(NormalForm::kNfkd);
+  if (type == "Prepend") return make_prepend(*json, where);
+  if (type == "Replace") return make_replace(*json, where);
+  if (type == "Strip") return make_strip(*json, where);
+  if (type == "StripAccents") return make_strip_accents();
+  if (type == "Lowercase") return make_lowercase();
+  if (type == "Precompiled") return make_precompiled(*json, where);
   if (type == "Sequence") {
     std::vector<std::unique_ptr<Normalizer>> parts;
     for (const Json& part : json->at("normalizers", "normalizer Sequence").as_array("normalizers"))

@@ -1,7 +1,8 @@
-// Pre-tokenizers of tokenizer.json: Split, Digits, ByteLevel and sequences of them.
+// Pre-tokenizers of tokenizer.json that split: Split, Digits, Whitespace, ByteLevel; and sequences.
 #include <utility>
 
 #include "base/error.h"
+#include "data/metaspace.h"
 #include "data/tokenizer_parts.h"
 #include "support/unicode.h"
 
@@ -11,7 +12,11 @@ namespace {
 using support::Json;
 using support::Regex;
 
-constexpr const char* kKnown = "Split, Digits, ByteLevel, Sequence";
+constexpr const char* kKnown =
+    "Split, Digits, Whitespace, WhitespaceSplit, Metaspace, ByteLevel, Sequence";
+// What Whitespace keeps, and what WhitespaceSplit takes out.
+constexpr const char* kWords = R"(\w+|[^\w\s]+)";
+constexpr const char* kSpaces = R"(\s+)";
 // GPT-2's pattern, which ByteLevel with use_regex splits by.
 constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -220,20 +225,28 @@ std::unique_ptr<PreTokenizer> make_split(const Json& json, const std::string& wh
 
 // Appends the parts of one entry, sequences flattened.
 void append_parts(const Json& json, const std::string& where,
-                  std::vector<std::unique_ptr<PreTokenizer>>& parts, bool& byte_level) {
+                  std::vector<std::unique_ptr<PreTokenizer>>& parts, PreTokenizerParts& made) {
   const std::string& type = json.at("type", "pre_tokenizer").as_string("pre_tokenizer's type");
-  if (byte_level)
+  if (made.byte_level)
     throw_bad_data(where, "pre_tokenizer " + type + " after ByteLevel is not supported");
   if (type == "Sequence") {
     for (const Json& part :
          json.at("pretokenizers", "pre_tokenizer Sequence").as_array("pretokenizers"))
-      append_parts(part, where, parts, byte_level);
+      append_parts(part, where, parts, made);
   } else if (type == "Split") {
     parts.push_back(make_split(json, where));
   } else if (type == "Digits") {
     parts.push_back(std::make_unique<Digits>(json.get_bool("individual_digits", false)));
+  } else if (type == "Whitespace" || type == "WhitespaceSplit") {
+    const bool words = type == "Whitespace";
+    parts.push_back(std::make_unique<RegexSplit>(Regex(words ? kWords : kSpaces, where),
+                                                 Behavior::kRemoved, words));
+  } else if (type == "Metaspace") {
+    MetaspacePreTokenizer metaspace = make_metaspace(json, where);
+    parts.push_back(std::move(metaspace.pre_tokenizer));
+    made.needs_origins = made.needs_origins || metaspace.needs_origins;
   } else if (type == "ByteLevel") {
-    byte_level = true;
+    made.byte_level = true;
     if (json.get_bool("add_prefix_space", true)) parts.push_back(std::make_unique<PrefixSpace>());
     if (json.get_bool("use_regex", true))
       parts.push_back(
@@ -249,7 +262,7 @@ PreTokenizerParts make_pre_tokenizer(const Json* json, const std::string& where)
   PreTokenizerParts made;
   if (json == nullptr || json->is_null()) return made;
   std::vector<std::unique_ptr<PreTokenizer>> parts;
-  append_parts(*json, where, parts, made.byte_level);
+  append_parts(*json, where, parts, made);
   if (parts.size() == 1) {
     made.pre_tokenizer = std::move(parts[0]);
   } else if (!parts.empty()) {

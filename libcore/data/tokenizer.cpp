@@ -138,7 +138,7 @@ void Tokenizer::Impl::encode(std::string_view text, bool add_special, std::vecto
       continue;
     }
     s.segment.reset(text.substr(part.range.begin, part.range.end - part.range.begin),
-                    part.range.begin, offsets != nullptr);
+                    part.range.begin, offsets != nullptr || parts.track_origins);
     encode_plain(s, ids, offsets);
   }
   if (add_special) add_fixed(parts.post.suffix, text.size());

@@ -67,6 +67,7 @@ TokenizerParts build_tokenizer(const Json& tokenizer, const TokenizerConfig& con
     parts.normalizer = make_normalizer(tokenizer.find("normalizer"), where);
     PreTokenizerParts pre = make_pre_tokenizer(tokenizer.find("pre_tokenizer"), where);
     parts.pre_tokenizer = std::move(pre.pre_tokenizer);
+    parts.track_origins = pre.needs_origins && parts.normalizer != nullptr;
     parts.model = make_model(tokenizer.at("model", "tokenizer.json"), pre.byte_level, where);
     parts.decoder = make_decoder(tokenizer.find("decoder"), where);
     parts.post = make_post_processor(tokenizer.find("post_processor"), where);

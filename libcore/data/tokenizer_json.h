@@ -15,6 +15,7 @@ struct TokenizerParts {
   AddedTokens added;
   std::unique_ptr<Normalizer> normalizer;       // may be null
   std::unique_ptr<PreTokenizer> pre_tokenizer;  // may be null
+  bool track_origins = false;  // the pre-tokenizer must see through what the normalizer changed
   std::unique_ptr<TokenModel> model;
   std::unique_ptr<Decoder> decoder;
   PostProcessor post;

@@ -106,7 +106,8 @@ struct PostProcessor {
 
 struct PreTokenizerParts {
   std::unique_ptr<PreTokenizer> pre_tokenizer;  // null: pieces are segments
-  bool byte_level = false;  // the model works on bytes, its vocabulary is in the byte alphabet
+  bool byte_level = false;     // the model works on bytes, its vocabulary is in the byte alphabet
+  bool needs_origins = false;  // what it does depends on where a piece stood in the user's text
 };
 
 // Each takes the part's JSON (null: no such part) and where = file for errors; an unknown type or
@@ -117,7 +118,7 @@ std::unique_ptr<TokenModel> make_model(const support::Json& json, bool byte_leve
                                        const std::string& where);
 std::unique_ptr<Decoder> make_decoder(const support::Json* json, const std::string& where);
 
-// "pre_tokenizer Metaspace" is not supported; the hint lists the known ones.
+// "pre_tokenizer Odd" is not supported; the hint lists the known ones.
 [[noreturn]] void throw_unsupported_part(const std::string& where, std::string_view part,
                                          std::string_view type, std::string_view known);
 

@@ -233,6 +233,22 @@ bool is_printable(uint32_t c) {
 bool is_upper(uint32_t c) { return category(c) == UTF8PROC_CATEGORY_LU; }
 bool is_lower(uint32_t c) { return category(c) == UTF8PROC_CATEGORY_LL; }
 bool is_title(uint32_t c) { return category(c) == UTF8PROC_CATEGORY_LT; }
+bool is_mark(uint32_t c) {
+  auto k = category(c);
+  return k >= UTF8PROC_CATEGORY_MN && k <= UTF8PROC_CATEGORY_ME;
+}
+
+size_t grapheme_end(std::string_view text, size_t at) {
+  int length;
+  auto left = static_cast<utf8proc_int32_t>(decode_utf8(text.data() + at, &length));
+  at += static_cast<size_t>(length);
+  for (utf8proc_int32_t state = 0; at < text.size(); at += static_cast<size_t>(length)) {
+    auto right = static_cast<utf8proc_int32_t>(decode_utf8(text.data() + at, &length));
+    if (utf8proc_grapheme_break_stateful(left, right, &state)) break;
+    left = right;
+  }
+  return at;
+}
 
 void append_upper(std::string& out, uint32_t c) {
   if (const Expansion* e = expansion(c)) return append_all(out, e->upper);

@@ -54,6 +54,10 @@ LF_API bool is_printable(uint32_t c);  // Python's str.isprintable
 LF_API bool is_upper(uint32_t c);      // Lu
 LF_API bool is_lower(uint32_t c);      // Ll
 LF_API bool is_title(uint32_t c);      // Lt
+LF_API bool is_mark(uint32_t c);       // M*
+// The end of the grapheme cluster (what a reader sees as one character) that begins at text[at].
+// REQUIRES: valid UTF-8, at < size.
+LF_API size_t grapheme_end(std::string_view text, size_t at);
 
 // Simple case mappings plus the unconditional expansions of SpecialCasing (sharp s, ligatures), as
 // Python's str methods.
