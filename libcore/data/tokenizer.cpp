@@ -82,8 +82,10 @@ void Tokenizer::Impl::encode_part(const Segment& whole, Range range, Scratch& s,
   s.part.reset_from(whole, range);
   if (parts.pre_tokenizer != nullptr) parts.pre_tokenizer->apply(s.part, s.matcher);
   std::string_view text = s.part.text();
+  const bool start = range.begin == 0 && s.segment.offset() == 0;
   for (Range piece : s.part.pieces()) {
     std::string_view bytes = text.substr(piece.begin, piece.end - piece.begin);
+    s.model->text_start = start && piece.begin == 0;
     if (offsets == nullptr) {
       parts.model->encode(bytes, *s.model, ids, nullptr);
       continue;
@@ -176,14 +178,14 @@ Tokenizer::~Tokenizer() = default;
 Tokenizer Tokenizer::from_json(const Json& tokenizer, const Json& config, const Json& generation,
                                const std::string& where) {
   TokenizerConfig parsed = parse_tokenizer_config(config, Json(), where);
-  return from_parts(tokenizer, parsed, generation, where);
+  return from_parts(build_tokenizer(tokenizer, parsed, where), parsed, generation, where);
 }
 
-Tokenizer Tokenizer::from_parts(const Json& tokenizer, const TokenizerConfig& config,
+Tokenizer Tokenizer::from_parts(TokenizerParts parts, const TokenizerConfig& config,
                                 const Json& generation, const std::string& where) {
   auto impl = std::make_unique<Impl>();
   impl->where = where;
-  impl->parts = build_tokenizer(tokenizer, config, where);
+  impl->parts = std::move(parts);
   impl->special_tokens = config.special_tokens;
   impl->find_special = !config.split_special_tokens;
   impl->vocab_size = std::max(impl->parts.model->end_id(), impl->parts.added.end_id());

@@ -1,9 +1,9 @@
 // LoongTokenizer: text to token ids and back, token for token as the Hugging Face tokenizer of the
 // same files. Built from tokenizer.json (with tokenizer_config.json and generation_config.json
-// beside it) or from a GGUF file's metadata, which goes through the same JSON: what is exported is
-// what was loaded. Ids are Hugging Face ids; the *_ir functions give and take LoongIR's even ids
-// (id x kIdScale). Thread-safety: immutable after load; every const function may be called from
-// several threads at once.
+// beside it), from a SentencePiece model where there is no tokenizer.json, or from a GGUF file's
+// metadata, which goes through the same JSON: what is exported is what was loaded. Ids are Hugging
+// Face ids; the *_ir functions give and take LoongIR's even ids (id x kIdScale). Thread-safety:
+// immutable after load; every const function may be called from several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@
 namespace loongforge::data {
 
 struct TokenizerConfig;
+struct TokenizerParts;
 
 inline constexpr int32_t kIdScale = 2;  // LoongIR id = Hugging Face id x 2
 
@@ -37,7 +38,8 @@ struct TokenizerFile {
 
 class LF_API Tokenizer {
  public:
-  // A folder that holds tokenizer.json, that file itself, or a .gguf file. kNoInput where there is
+  // A folder that holds tokenizer.json or tokenizer.model, such a file itself (.json, .model), or a
+  // .gguf file. kNoInput where there is
   // none, kBadData naming file and part where it is wrong or asks for something that is not
   // supported.
   static Tokenizer load(const std::string& path);
@@ -90,7 +92,7 @@ class LF_API Tokenizer {
 
  private:
   explicit Tokenizer(std::unique_ptr<Impl> impl);
-  static Tokenizer from_parts(const support::Json& tokenizer, const TokenizerConfig& config,
+  static Tokenizer from_parts(TokenizerParts parts, const TokenizerConfig& config,
                               const support::Json& generation, const std::string& where);
   std::unique_ptr<Impl> impl_;
 };

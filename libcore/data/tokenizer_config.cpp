@@ -107,6 +107,7 @@ TokenizerConfig parse_tokenizer_config(const Json& config, const Json& map,
       read_names(config, out);
       out.add_bos_token = get_flag(config, "add_bos_token");
       out.add_eos_token = get_flag(config, "add_eos_token");
+      out.legacy = get_flag(config, "legacy");
       out.split_special_tokens = config.get_bool("split_special_tokens", false);
       if (const Json* value = config.find("chat_template"); value != nullptr && !value->is_null())
         read_templates(*value, out);

@@ -22,6 +22,7 @@ struct TokenizerConfig {
   std::vector<AddedToken> added_tokens;  // added_tokens_decoder
   std::optional<bool> add_bos_token, add_eos_token;
   bool split_special_tokens = false;
+  std::optional<bool> legacy;  // of LlamaTokenizer: where a SentencePiece model's dummy prefix goes
   // Chat templates by name; the only or unnamed one is "default".
   std::vector<std::pair<std::string, std::string>> chat_templates;
 

@@ -1,4 +1,4 @@
-// Where tokenizers are found: a folder of Hugging Face files, a tokenizer.json, a GGUF file.
+// Where tokenizers are found: a folder of Hugging Face files, one of them, a GGUF file.
 #include <filesystem>
 
 #include "base/error.h"
@@ -6,6 +6,8 @@
 #include "data/tokenizer.h"
 #include "data/tokenizer_config.h"
 #include "data/tokenizer_gguf.h"
+#include "data/tokenizer_json.h"
+#include "data/tokenizer_spm.h"
 
 namespace loongforge::data {
 namespace {
@@ -23,6 +25,11 @@ constexpr const char* kFileNames[] = {"tokenizer.json",
                                       "vocab.txt",
                                       "tokenizer.model",
                                       "chat_template.jinja"};
+
+constexpr const char* kSpmName = "tokenizer.model";
+constexpr uint64_t kMaxSpmBytes = uint64_t{256} << 20;
+
+bool is_spm(const fs::path& path) { return path.extension() == ".model"; }
 
 bool is_gguf(const fs::path& path) {
   return path.extension() == ".gguf" && fs::is_regular_file(path);
@@ -54,32 +61,44 @@ Tokenizer Tokenizer::load(const std::string& path) {
     return from_json(made.tokenizer, made.config, made.generation, path);
   }
   if (!fs::exists(file)) throw_no_input(path, "no such file or folder");
-  if (fs::is_directory(file)) file /= "tokenizer.json";
-  if (!fs::exists(file)) {
-    bool other = fs::exists(file.parent_path() / "tokenizer.model");
-    throw_no_input(path,
-                   other ? "has tokenizer.model (SentencePiece) only, which is not supported"
-                         : "has no tokenizer.json",
-                   "give a folder with tokenizer.json or a GGUF file with --tokenizer_path");
+  if (fs::is_directory(file)) {
+    const bool json = fs::exists(file / "tokenizer.json");
+    file /= !json && fs::exists(file / kSpmName) ? kSpmName : "tokenizer.json";
   }
-  if (file.extension() != ".json")
-    throw_bad_data(path, "is no tokenizer",
-                   "give a folder with tokenizer.json, a tokenizer.json or a GGUF file");
+  if (!fs::exists(file))
+    throw_no_input(path, "has neither tokenizer.json nor tokenizer.model",
+                   "give a folder with tokenizer.json or tokenizer.model, or a GGUF file, with "
+                   "--tokenizer_path");
+  if (file.extension() != ".json" && !is_spm(file))
+    throw_bad_data(
+        path, "is no tokenizer",
+        "give a folder with tokenizer.json or tokenizer.model, such a file, or a GGUF file");
   fs::path folder = file.parent_path();
   TokenizerConfig config =
       parse_tokenizer_config(read_json_if_present((folder / "tokenizer_config.json").string()),
                              read_json_if_present((folder / "special_tokens_map.json").string()),
                              (folder / "tokenizer_config.json").string());
   add_older_tokens(folder / "added_tokens.json", config);
+  if (is_spm(file)) {
+    const bool known = fs::exists(folder / "tokenizer_config.json") ||
+                       fs::exists(folder / "special_tokens_map.json");
+    TokenizerParts parts =
+        build_spm_tokenizer(read_text(file, kMaxSpmBytes), config, known, file.string());
+    return from_parts(std::move(parts), config,
+                      read_json_if_present((folder / "generation_config.json").string()),
+                      file.string());
+  }
   Json generation = read_json_if_present((folder / "generation_config.json").string());
-  return from_parts(support::read_json(file.string()), config, generation, file.string());
+  return from_parts(build_tokenizer(support::read_json(file.string()), config, file.string()),
+                    config, generation, file.string());
 }
 
 bool Tokenizer::present(const std::string& path) {
   fs::path file = path;
   if (is_gguf(file)) return gguf_has_tokenizer(formats::GgufFile(file));
-  if (!fs::is_directory(file)) return fs::exists(file) && file.extension() == ".json";
-  return fs::exists(file / "tokenizer.json") || fs::exists(file / "tokenizer.model");
+  if (!fs::is_directory(file))
+    return fs::exists(file) && (file.extension() == ".json" || is_spm(file));
+  return fs::exists(file / "tokenizer.json") || fs::exists(file / kSpmName);
 }
 
 std::vector<TokenizerFile> tokenizer_files(const std::string& path) {
@@ -93,9 +112,15 @@ std::vector<TokenizerFile> tokenizer_files(const std::string& path) {
     files.push_back({"tokenizer_config.json", made.config.dump(2) + "\n"});
     return files;
   }
-  if (!fs::is_directory(folder)) folder = folder.parent_path();
+  if (!fs::is_directory(folder)) {
+    // A model of another name than the one it is looked for by.
+    if (is_spm(folder) && folder.filename() != kSpmName)
+      files.push_back({kSpmName, read_text(folder, kMaxSpmBytes)});
+    folder = folder.parent_path();
+  }
   for (const char* name : kFileNames)
-    if (fs::is_regular_file(folder / name)) files.push_back({name, read_text(folder / name)});
+    if (fs::is_regular_file(folder / name) && (files.empty() || files[0].name != name))
+      files.push_back({name, read_text(folder / name)});
   fs::path more = folder / "additional_chat_templates";
   if (!fs::is_directory(more)) return files;
   for (const auto& entry : fs::directory_iterator(more))

@@ -59,6 +59,14 @@ void apply_flag(const std::optional<bool>& flag, const std::string& token,
 
 }  // namespace
 
+void add_tokens_and_flags(const Json& tokenizer, const TokenizerConfig& config,
+                          TokenizerParts& parts, const std::string& where) {
+  add_tokens(tokenizer, config, parts, where);
+  parts.added.build(parts.normalizer.get());
+  apply_flag(config.add_bos_token, config.token("bos_token"), parts, parts.post.prefix);
+  apply_flag(config.add_eos_token, config.token("eos_token"), parts, parts.post.suffix);
+}
+
 TokenizerParts build_tokenizer(const Json& tokenizer, const TokenizerConfig& config,
                                const std::string& where) {
   try {
@@ -71,10 +79,7 @@ TokenizerParts build_tokenizer(const Json& tokenizer, const TokenizerConfig& con
     parts.model = make_model(tokenizer.at("model", "tokenizer.json"), pre.byte_level, where);
     parts.decoder = make_decoder(tokenizer.find("decoder"), where);
     parts.post = make_post_processor(tokenizer.find("post_processor"), where);
-    add_tokens(tokenizer, config, parts, where);
-    parts.added.build(parts.normalizer.get());
-    apply_flag(config.add_bos_token, config.token("bos_token"), parts, parts.post.prefix);
-    apply_flag(config.add_eos_token, config.token("eos_token"), parts, parts.post.suffix);
+    add_tokens_and_flags(tokenizer, config, parts, where);
     return parts;
   } catch (const Error& e) {
     // Faults of single values know what they are, not in which file.

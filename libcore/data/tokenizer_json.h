@@ -25,6 +25,12 @@ struct TokenizerParts {
 TokenizerParts build_tokenizer(const support::Json& tokenizer, const TokenizerConfig& config,
                                const std::string& where);
 
+// What comes from outside the model: tokenizer.json's added tokens (tokenizer may be null), those
+// of the configuration, and whether BOS and EOS are added. Call once, after the other parts are
+// there.
+void add_tokens_and_flags(const support::Json& tokenizer, const TokenizerConfig& config,
+                          TokenizerParts& parts, const std::string& where);
+
 // The single-text half of a post-processor (null: none).
 PostProcessor make_post_processor(const support::Json* json, const std::string& where);
 

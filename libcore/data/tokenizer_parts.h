@@ -35,6 +35,7 @@ class Segment {
   void reset_from(const Segment& whole, Range part);
 
   std::string_view text() const { return text_; }
+  size_t offset() const { return offset_; }  // in the user's text
   std::vector<Range>& pieces() { return pieces_; }
   const std::vector<Range>& pieces() const { return pieces_; }
   bool tracks_origins() const { return track_; }
@@ -70,6 +71,7 @@ class PreTokenizer {
 
 struct ModelScratch {
   virtual ~ModelScratch() = default;
+  bool text_start = false;  // the next piece is where the user's text begins
 };
 
 class TokenModel {
