@@ -81,6 +81,15 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
   if (!options.tokenizer_path.empty() || data::Tokenizer::present(path.string())) {
     tokenizer = load_tokenizer(path, !options.tokenizer_path.empty(), &plan->report.warnings);
     plan->tokenizer_files = data::tokenizer_files(path.string());
+    // More rows than ids are padding; an id without a row could not be looked up.
+    if (tokenizer && tokenizer->vocab_size() > plan->config.vocab_size)
+      throw_bad_data(path.string(),
+                     "the tokenizer has ids up to " +
+                         std::to_string(tokenizer->vocab_size() - 1) +
+                         ", the model's embedding has " +
+                         std::to_string(plan->config.vocab_size) + " rows",
+                     "resize the model's embedding, or name the tokenizer that belongs to it with "
+                     "--tokenizer_path");
   } else {
     plan->report.warnings.push_back(
         path.string() + " has no tokenizer: training on text will ask for --tokenizer_path");

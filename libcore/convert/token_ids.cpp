@@ -65,11 +65,6 @@ TokenIds resolve_token_ids(const formats::HfConfig& config,
     check("pad", *out.pad);
     out.block.set("pad", *out.pad * ir::kIdScale);
   }
-  if (tokenizer != nullptr && tokenizer->vocab_size() > config.vocab_size) {
-    out.warnings.push_back(
-        "the tokenizer has ids up to " + std::to_string(tokenizer->vocab_size() - 1) +
-        ", the model's vocabulary ends at " + std::to_string(config.vocab_size - 1));
-  }
   return out;
 }
 

@@ -98,7 +98,7 @@ class WireReader {
 // What the trainer and normalizer specifications say.
 struct Settings {
   uint64_t model_type = 1;
-  bool suffix = false;
+  bool suffix = false, byte_fallback = false;
   std::string bos = "<s>", eos = "</s>", pad = "<pad>";
   std::string_view charsmap, denormalizer;
 };
@@ -130,6 +130,7 @@ void read_trainer(std::string_view bytes, const std::string& where, Settings& ou
   while (reader.next()) {
     if (reader.field() == 3) out.model_type = reader.number("model_type");
     if (reader.field() == 24) out.suffix = reader.number("treat_whitespace_as_suffix") != 0;
+    if (reader.field() == 35) out.byte_fallback = reader.number("byte_fallback") != 0;
     if (reader.field() == 46) out.bos = reader.bytes("bos_piece");
     if (reader.field() == 47) out.eos = reader.bytes("eos_piece");
     if (reader.field() == 48) out.pad = reader.bytes("pad_piece");
@@ -218,6 +219,7 @@ SpmProto parse_spm_proto(std::string_view bytes, const std::string& where) {
   if (settings.suffix) throw_bad_data(where, "treat_whitespace_as_suffix is not supported");
   if (!settings.denormalizer.empty()) throw_bad_data(where, "a denormalizer is not supported");
   proto.bpe = settings.model_type == 2;
+  proto.byte_fallback = settings.byte_fallback;
   check_pieces(proto, settings, where);
   if (!settings.charsmap.empty()) CharsMap::parse(settings.charsmap, where);
   return proto;
@@ -226,6 +228,11 @@ SpmProto parse_spm_proto(std::string_view bytes, const std::string& where) {
 std::string spm_without_dummy_prefix() {
   // normalizer_spec (3) of two bytes: add_dummy_prefix (3) false.
   return {0x1A, 0x02, 0x18, 0x00};
+}
+
+std::string spm_as_characters() {
+  // trainer_spec (2) of two bytes: model_type (3) is 4, characters.
+  return {0x12, 0x02, 0x18, 0x04};
 }
 
 }  // namespace loongforge::data

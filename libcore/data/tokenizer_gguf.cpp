@@ -1,10 +1,12 @@
 #include "data/tokenizer_gguf.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
 #include "base/error.h"
+#include "data/gguf_merges.h"
 #include "data/vocabulary.h"
 
 namespace loongforge::data {
@@ -16,9 +18,11 @@ using support::Json;
 constexpr const char* kTokens = "tokenizer.ggml.tokens";
 
 // tokenizer.ggml.token_type
-constexpr int64_t kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5;
+constexpr int64_t kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
 
-enum class Split { kGpt2, kDigitsGpt2, kLlama3, kQwen2 };
+constexpr const char* kSpace = "\xE2\x96\x81";  // U+2581, SentencePiece's space
+
+enum class Split { kGpt2, kDigitsGpt2, kLlama3, kQwen2, kTekken, kDefault };
 
 struct PreName {
   const char* name;
@@ -35,7 +39,8 @@ constexpr PreName kPreNames[] = {
     {"llama-bpe", Split::kLlama3},  {"falcon3", Split::kLlama3},
     {"qwen2", Split::kQwen2},       {"deepseek-r1-qwen", Split::kQwen2},
     {"smollm", Split::kGpt2},       {"starcoder", Split::kDigitsGpt2},
-    {"refact", Split::kDigitsGpt2}, {"command-r", Split::kDigitsGpt2}};
+    {"refact", Split::kDigitsGpt2}, {"command-r", Split::kDigitsGpt2},
+    {"tekken", Split::kTekken},     {"default", Split::kDefault}};
 
 constexpr const char* kLlama3Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)"
@@ -43,6 +48,25 @@ constexpr const char* kLlama3Pattern =
 constexpr const char* kQwen2Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|)"
     R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+constexpr const char* kTekkenPattern =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|)"
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}|)"
+    R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+// What llama.cpp splits by, one after the other, where a file's maker knew no name.
+constexpr const char* kDefaultPatterns[] = {
+    R"([\p{P}\$\+<=>\^~\|]+)",
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))", R"(\p{N}+)",
+    R"([0-9][0-9][0-9])"};
+
+// SentencePiece's BPE (scores), against byte-level BPE (merges).
+bool is_spm(const GgufFile& file) {
+  const std::string& model = file.require_string("tokenizer.ggml.model");
+  if (model == "llama" || model == "gpt2") return model == "llama";
+  throw_bad_data(file.path().string(), "tokenizer.ggml.model '" + model + "' is not supported",
+                 "supported: gpt2 (byte-level BPE), llama (SentencePiece BPE); or give the model's "
+                 "Hugging Face files with --tokenizer_path");
+}
 
 const PreName& find_pre(const GgufFile& file) {
   const std::string& name = file.require_string("tokenizer.ggml.pre");
@@ -97,6 +121,14 @@ Json pre_tokenizer(Split split) {
       return sequence(split_by(kLlama3Pattern), byte_level(false));
     case Split::kQwen2:
       return sequence(split_by(kQwen2Pattern), byte_level(false));
+    case Split::kTekken:
+      return sequence(split_by(kTekkenPattern), byte_level(false));
+    case Split::kDefault: {
+      Json::Array parts;
+      for (const char* pattern : kDefaultPatterns) parts.push_back(split_by(pattern));
+      parts.push_back(byte_level(false));
+      return object({{"type", "Sequence"}, {"pretokenizers", Json(std::move(parts))}});
+    }
   }
   return Json();
 }
@@ -144,7 +176,7 @@ Json added_token(int64_t id, const std::string& content, bool special) {
 
 bool adds_bos(const GgufFile& file) {
   auto flag = file.get_bool("tokenizer.ggml.add_bos_token");
-  return flag.has_value() ? *flag : is_llama3(find_pre(file));
+  return flag.has_value() ? *flag : is_spm(file) || is_llama3(find_pre(file));
 }
 
 Json special_item(const std::string& token) {
@@ -157,7 +189,7 @@ Json post_processor(const GgufFile& file, const std::vector<std::string>& tokens
   bool add_eos = file.get_bool("tokenizer.ggml.add_eos_token").value_or(false);
   std::string eos =
       add_eos ? named_token(file, tokens, "tokenizer.ggml.eos_token_id") : std::string();
-  if (bos.empty() && eos.empty()) return byte_level(true);
+  if (bos.empty() && eos.empty()) return is_spm(file) ? Json() : byte_level(true);
   Json single = Json::array(), pair = Json::array(), specials = Json::object();
   for (const char* sequence : {"A", "B"}) {
     Json text = object({{"Sequence", object({{"id", sequence}, {"type_id", 0}})}});
@@ -183,18 +215,84 @@ Json post_processor(const GgufFile& file, const std::vector<std::string>& tokens
                  {"special_tokens", specials}});
 }
 
-void require_byte_level(const GgufFile& file) {
-  const std::string& model = file.require_string("tokenizer.ggml.model");
-  if (model != "gpt2")
-    throw_bad_data(file.path().string(), "tokenizer.ggml.model '" + model + "' is not supported",
-                   "supported: gpt2 (byte-level BPE); or give the model's Hugging Face files with "
-                   "--tokenizer_path");
+Json bpe_model(std::initializer_list<std::pair<const char*, Json>> members) {
+  Json model = object({{"type", "BPE"},
+                       {"dropout", nullptr},
+                       {"unk_token", nullptr},
+                       {"continuing_subword_prefix", nullptr},
+                       {"end_of_word_suffix", nullptr},
+                       {"fuse_unk", false},
+                       {"byte_fallback", false},
+                       {"ignore_merges", false}});
+  for (const auto& [key, value] : members) model.set(key, value);
+  return model;
+}
+
+Json sequence_of(const char* list, Json::Array parts) {
+  return object({{"type", "Sequence"}, {list, Json(std::move(parts))}});
+}
+
+Json string_replace(const char* from, const char* to) {
+  return object({{"type", "Replace"}, {"pattern", object({{"String", from}})}, {"content", to}});
+}
+
+void set_byte_level_parts(const GgufFile& file, Json vocab, Json& out) {
+  const PreName& pre = find_pre(file);
+  const auto* merges = file.get_strings("tokenizer.ggml.merges");
+  if (merges == nullptr) throw_bad_data(file.path().string(), "tokenizer.ggml.merges is missing");
+  const bool whole_words = is_llama3(pre) || pre.split == Split::kTekken;
+  if (pre.split == Split::kQwen2) out.set("normalizer", object({{"type", "NFC"}}));
+  out.set("pre_tokenizer", pre_tokenizer(pre.split));
+  out.set("decoder", byte_level(true));
+  out.set("model", bpe_model({{"ignore_merges", whole_words},
+                              {"vocab", std::move(vocab)},
+                              {"merges", Json(Json::Array(merges->begin(), merges->end()))}}));
+}
+
+bool adds_space(const GgufFile& file) {
+  return file.get_bool("tokenizer.ggml.add_space_prefix").value_or(true);
+}
+
+void set_spm_parts(const GgufFile& file, const std::vector<std::string>& tokens,
+                   const std::vector<int64_t>& types, Json vocab, Json& out) {
+  const std::string where = file.path().string();
+  const auto* scores = file.get_doubles("tokenizer.ggml.scores");
+  if (scores == nullptr || scores->size() != tokens.size())
+    throw_bad_data(where, "tokenizer.ggml.scores has " +
+                              std::to_string(scores == nullptr ? 0 : scores->size()) +
+                              " entries, tokenizer.ggml.tokens has " +
+                              std::to_string(tokens.size()));
+  std::vector<bool> takes_part(tokens.size());
+  Json unk;
+  bool bytes = false;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (!std::isfinite((*scores)[id]))
+      throw_bad_data(where, "the score of token " + std::to_string(id) + " is no number");
+    takes_part[id] = types[id] != kControl && types[id] != kUnknown && types[id] != kByte &&
+                     types[id] != kUnused;
+    if (types[id] == kUnknown && unk.is_null()) unk = tokens[id];
+    bytes = bytes || types[id] == kByte;
+  }
+  Json::Array normalizers,
+      decoders = {string_replace(kSpace, " "), object({{"type", "ByteFallback"}}),
+                  object({{"type", "Fuse"}})};
+  if (adds_space(file)) {
+    normalizers.push_back(object({{"type", "Prepend"}, {"prepend", kSpace}}));
+    decoders.push_back(object({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}));
+  }
+  normalizers.push_back(string_replace(" ", kSpace));
+  out.set("normalizer", sequence_of("normalizers", std::move(normalizers)));
+  out.set("decoder", sequence_of("decoders", std::move(decoders)));
+  out.set("model", bpe_model({{"unk_token", std::move(unk)},
+                              {"fuse_unk", true},
+                              {"byte_fallback", bytes},
+                              {"vocab", std::move(vocab)},
+                              {"merges", merges_from_scores(tokens, *scores, takes_part, where)}}));
 }
 
 Json read_tokenizer(const GgufFile& file) {
   const auto& tokens = require_tokens(file);
   auto types = token_types(file, tokens.size());
-  const PreName& pre = find_pre(file);
   Json::Object vocab;
   Json added = Json::array();
   for (size_t id = 0; id < tokens.size(); ++id) {
@@ -204,28 +302,21 @@ Json read_tokenizer(const GgufFile& file) {
     if (special || types[id] == kUserDefined)
       added.push_back(added_token(static_cast<int64_t>(id), tokens[id], special));
   }
-  const auto* merges = file.get_strings("tokenizer.ggml.merges");
-  if (merges == nullptr) throw_bad_data(file.path().string(), "tokenizer.ggml.merges is missing");
-  Json::Array merge_list(merges->begin(), merges->end());
-  Json model = object({{"type", "BPE"},
-                       {"dropout", nullptr},
-                       {"unk_token", nullptr},
-                       {"continuing_subword_prefix", nullptr},
-                       {"end_of_word_suffix", nullptr},
-                       {"fuse_unk", false},
-                       {"byte_fallback", false},
-                       {"ignore_merges", is_llama3(pre)},
-                       {"vocab", Json(std::move(vocab))},
-                       {"merges", Json(std::move(merge_list))}});
-  return object({{"version", "1.0"},
-                 {"truncation", nullptr},
-                 {"padding", nullptr},
-                 {"added_tokens", std::move(added)},
-                 {"normalizer", pre.split == Split::kQwen2 ? object({{"type", "NFC"}}) : Json()},
-                 {"pre_tokenizer", pre_tokenizer(pre.split)},
-                 {"post_processor", post_processor(file, tokens)},
-                 {"decoder", byte_level(true)},
-                 {"model", std::move(model)}});
+  Json out = object({{"version", "1.0"},
+                     {"truncation", nullptr},
+                     {"padding", nullptr},
+                     {"added_tokens", std::move(added)},
+                     {"normalizer", nullptr},
+                     {"pre_tokenizer", nullptr},
+                     {"post_processor", post_processor(file, tokens)},
+                     {"decoder", nullptr},
+                     {"model", nullptr}});
+  if (is_spm(file)) {
+    set_spm_parts(file, tokens, types, Json(std::move(vocab)), out);
+  } else {
+    set_byte_level_parts(file, Json(std::move(vocab)), out);
+  }
+  return out;
 }
 
 }  // namespace
@@ -235,12 +326,12 @@ bool gguf_has_tokenizer(const GgufFile& file) {
 }
 
 Json read_gguf_tokenizer_config(const GgufFile& file) {
-  require_byte_level(file);
+  const bool spm = is_spm(file);
   const auto& tokens = require_tokens(file);
   Json config = Json::object();
   config.set("add_bos_token", adds_bos(file));
   config.set("add_eos_token", file.get_bool("tokenizer.ggml.add_eos_token").value_or(false));
-  config.set("add_prefix_space", false);
+  config.set("add_prefix_space", spm && adds_space(file));
   constexpr std::pair<const char*, const char*> kNames[] = {
       {"bos_token", "tokenizer.ggml.bos_token_id"},
       {"eos_token", "tokenizer.ggml.eos_token_id"},

@@ -49,7 +49,7 @@ void SentencePiece::encode(std::string_view text, std::vector<Piece>& pieces) co
   pieces.reserve(pieces.size() + count);
   for (size_t i = 0; i < count; ++i) {
     const auto piece = found.pieces(static_cast<int>(i));
-    pieces.push_back({static_cast<int32_t>(piece.id()), piece.begin(), piece.end()});
+    pieces.push_back({static_cast<int32_t>(piece.id()), piece.piece(), piece.begin(), piece.end()});
   }
 }
 

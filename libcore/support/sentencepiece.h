@@ -16,6 +16,7 @@ class SentencePiece {
  public:
   struct Piece {
     int32_t id = -1;
+    std::string text;           // as the model spells it; of the unknown piece, what is unknown
     size_t begin = 0, end = 0;  // bytes of the text; empty where the library names no text
   };
 

@@ -102,8 +102,8 @@ void Session::load_tokenizer() {
                    "convert again with --tokenizer_path");
   tokenizer_ = data::Tokenizer::load(options_.model_path);
   if (tokenizer_->vocab_size() > vocab_)
-    throw_bad_data(options_.model_path, "the tokenizer knows " + std::to_string(tokenizer_->vocab_size()) +
-                                            " ids, the model has " + std::to_string(vocab_) + " embedding rows");
+    throw_bad_data(options_.model_path, "the tokenizer has ids up to " + std::to_string(tokenizer_->vocab_size() - 1) +
+                                            ", the model's embedding has " + std::to_string(vocab_) + " rows");
   if (options_.template_name.empty()) {
     chat_ = data::ChatTemplate::load(options_.model_path);
     if (!chat_) log_info("the model has no chat template: --template alpaca is used");

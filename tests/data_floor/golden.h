@@ -107,6 +107,13 @@ class GgufBuilder {
     for (int32_t value : values) raw(value);
     return *this;
   }
+  GgufBuilder& reals(const std::string& key, const std::vector<float>& values) {
+    start(key, 9);
+    raw(uint32_t{6});
+    raw(static_cast<uint64_t>(values.size()));
+    for (float value : values) raw(value);
+    return *this;
+  }
   std::string bytes() const {
     std::string head = "GGUF";
     const uint32_t version = 3;

@@ -12,12 +12,12 @@ TEST_CASE("where there is no tokenizer the error says what was sought") {
   CHECK_FALSE(Tokenizer::present(path));
   Error e = test::error_of([&] { Tokenizer::load(path); });
   CHECK(e.code() == ErrorCode::kNoInput);
-  CHECK(has(e.what(), "has no tokenizer.json"));
+  CHECK(has(e.what(), "has neither tokenizer.json nor tokenizer.model"));
   e = test::error_of([&] { Tokenizer::load(path + "/nothing"); });
   CHECK(e.code() == ErrorCode::kNoInput);
   folder.write("tokenizer.model", "x");
   CHECK(Tokenizer::present(path));
-  CHECK(has(test::error_of([&] { Tokenizer::load(path); }).what(), "SentencePiece"));
+  CHECK(has(test::error_of([&] { Tokenizer::load(path); }).what(), "is no SentencePiece model"));
   folder.write("tokenizer.json", "{\"model\": ");
   e = test::error_of([&] { Tokenizer::load(path); });
   CHECK(e.code() == ErrorCode::kBadData);

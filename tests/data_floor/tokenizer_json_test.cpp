@@ -26,17 +26,16 @@ std::string fault(const std::string& part, const std::string& value) {
 TEST_CASE("unsupported parts are named") {
   CHECK(has(fault("normalizer", R"({"type": "BertNormalizer"})"),
             "normalizer BertNormalizer is not supported"));
-  CHECK(has(fault("normalizer", R"({"type": "Sequence", "normalizers": [{"type": "Prepend"}]})"),
-            "normalizer Prepend is not supported"));
-  CHECK(has(fault("pre_tokenizer", R"({"type": "Metaspace"})"),
-            "pre_tokenizer Metaspace is not supported"));
+  CHECK(has(fault("normalizer", R"({"type": "Sequence", "normalizers": [{"type": "Nmt"}]})"),
+            "normalizer Nmt is not supported"));
+  CHECK(has(fault("pre_tokenizer", R"({"type": "BertPreTokenizer"})"),
+            "pre_tokenizer BertPreTokenizer is not supported"));
   CHECK(has(fault("pre_tokenizer", R"({"type": "Sequence", "pretokenizers": [
             {"type": "ByteLevel"}, {"type": "Digits"}]})"),
             "pre_tokenizer Digits after ByteLevel"));
-  CHECK(has(fault("pre_tokenizer", "null"), "model BPE without pre_tokenizer ByteLevel"));
   CHECK(has(fault("model", R"({"type": "WordPiece", "vocab": {}})"),
             "model WordPiece is not supported"));
-  CHECK(has(fault("decoder", R"({"type": "Fuse"})"), "decoder Fuse is not supported"));
+  CHECK(has(fault("decoder", R"({"type": "CTC"})"), "decoder CTC is not supported"));
   CHECK(has(fault("post_processor", R"({"type": "Odd"})"), "post_processor Odd is not supported"));
 }
 
@@ -61,6 +60,43 @@ TEST_CASE("wrong values are named") {
   CHECK(has(fault("post_processor", R"({"type": "TemplateProcessing", "single": [
             {"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}], "special_tokens": {}})"),
             "<s>"));
+}
+
+TEST_CASE("wrong values of the text parts are named") {
+  CHECK(has(fault("normalizer", R"({"type": "Prepend"})"), "prepend"));
+  CHECK(has(fault("normalizer", R"({"type": "Replace", "pattern": {"String": ""},
+            "content": "x"})"),
+            "empty pattern"));
+  CHECK(has(fault("normalizer", R"({"type": "Replace", "pattern": {"Regex": "(a"},
+            "content": "x"})"),
+            "regular expression '(a'"));
+  CHECK(has(fault("normalizer", R"({"type": "Replace", "pattern": 3, "content": "x"})"), "pattern"));
+  CHECK(has(fault("normalizer", R"({"type": "Strip", "strip_left": 1, "strip_right": true})"),
+            "strip_left is integer"));
+  CHECK(has(fault("normalizer", R"({"type": "Precompiled", "precompiled_charsmap": "!"})"),
+            "no base64"));
+  CHECK(has(fault("normalizer", R"({"type": "Precompiled", "precompiled_charsmap": "AAA="})"),
+            "precompiled_charsmap is broken"));
+  CHECK(has(fault("decoder", R"({"type": "Strip", "content": "ab", "start": 1, "stop": 0})"),
+            "not one character"));
+  CHECK(has(fault("decoder", R"({"type": "Strip", "content": "a"})"), "decoder Strip"));
+  CHECK(has(fault("decoder", R"({"type": "Replace", "pattern": {"String": ""}, "content": "x"})"),
+            "empty pattern"));
+  CHECK(has(fault("decoder", R"({"type": "Sequence", "decoders": {"type": "Fuse"}})"),
+            "decoders is object"));
+  std::string deep = R"({"type": "NFC"})";
+  for (int i = 0; i < 200; ++i) deep = R"({"type": "Sequence", "normalizers": [)" + deep + "]}";
+  CHECK(has(test::error_of([&] { Json::parse(deep, "t.json"); }).what(), "nest"));
+}
+
+TEST_CASE("a pattern that matches nothing between characters is refused when it is met") {
+  const Json json = Json::parse(
+      R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []},
+          "normalizer": {"type": "Replace", "pattern": {"Regex": "x*"}, "content": "-"}})",
+      "base");
+  const Tokenizer t = Tokenizer::from_json(json, Json(), Json(), "t.json");
+  CHECK(has(test::error_of([&] { t.encode("a", false); }).what(),
+            "the pattern 'x*' matches nothing"));
 }
 
 TEST_CASE("ids go on after the largest where the configuration names a new token") {

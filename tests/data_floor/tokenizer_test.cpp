@@ -40,7 +40,7 @@ TEST_CASE("every golden line of SmolLM2's GGUF tokenizer") {
 }
 
 TEST_CASE("every golden line of the large tokenizers") {
-  for (const char* name : {"llama3", "qwen3"}) {
+  for (const char* name : {"llama3", "qwen3", "mistral"}) {
     const std::filesystem::path shared = test::shared_dir();
     const std::filesystem::path folder = shared / "data" / "tokenizers" / name;
     if (shared.empty() || !std::filesystem::exists(folder / "tokenizer.json")) {
@@ -55,8 +55,11 @@ TEST_CASE("every golden line of the large tokenizers") {
 }
 
 TEST_CASE("every part and flag against small reference tokenizers") {
-  const std::vector<Json> lines = test::read_lines(golden("tiny_tokenizers.jsonl"));
+  std::vector<Json> lines = test::read_lines(golden("tiny_tokenizers.jsonl"));
   REQUIRE(lines.size() == 22);
+  for (const Json& line : test::read_lines(golden("tiny_spm_tokenizers.jsonl")))
+    lines.push_back(line);
+  REQUIRE(lines.size() == 40);
   for (const Json& line : lines) {
     const std::string& name = line.at("name").as_string();
     CAPTURE(name);
