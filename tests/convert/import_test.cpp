@@ -236,15 +236,41 @@ TEST_CASE("the tokenizer goes along and settles the pad") {
   refuse(other, dir, ErrorCode::kNoInput, "nowhere");
 }
 
+TEST_CASE("more rows than ids are padding, more ids than rows an error with both numbers") {
+  const test::TempDir dir;
+  Json config = test::load_config(checkpoint("llama2"));  // 320 rows
+  config.set("pad_token_id", 4);
+  test::write_checkpoint(dir / "m", test::load_tensors(checkpoint("llama2")), config);
+  const auto with_added = [&](int id) {
+    test::write_tokenizer(dir / "m", "<pad>");
+    test::write_file(dir / "m" / "tokenizer_config.json",
+                     R"({"eos_token": "<end>", "pad_token": "<pad>", "added_tokens_decoder": {")" +
+                         std::to_string(id) + R"(": {"content": "<far>", "special": true}}})");
+  };
+  with_added(319);
+  CHECK(import_model(test::import_options(dir / "m", dir / "m.ir")).has_tokenizer);
+  with_added(320);
+  refuse(test::import_options(dir / "m", dir / "n.ir"), dir, ErrorCode::kBadData,
+         "the tokenizer has ids up to 320, the model's embedding has 320 rows");
+  // SentencePiece's models count alike.
+  std::filesystem::remove(dir / "m" / "tokenizer.json");
+  std::filesystem::remove(dir / "m" / "tokenizer_config.json");
+  std::filesystem::copy_file(test::data_dir() / "data" / "spm_bpe.model",
+                             dir / "m" / "tokenizer.model");
+  refuse(test::import_options(dir / "m", dir / "n.ir"), dir, ErrorCode::kBadData,
+         "the tokenizer has ids up to 2399, the model's embedding has 320 rows");
+}
+
 TEST_CASE("a tokenizer that cannot be run yet is copied, a damaged one is an error") {
   const test::TempDir dir;
   test::write_checkpoint(dir / "m", test::load_tensors(checkpoint("llama2")),
                          test::load_config(checkpoint("llama2")));
-  test::write_file(dir / "m" / "tokenizer.model", "x");
+  const std::string word_piece = R"({"model": {"type": "WordPiece", "vocab": {"a": 0}}})";
+  test::write_file(dir / "m" / "tokenizer.json", word_piece);
   const convert::ImportReport report = import_model(test::import_options(dir / "m", dir / "m.ir"));
   REQUIRE(report.warnings.size() == 1);
   CHECK(report.warnings[0].find("not supported") != std::string::npos);
-  CHECK(test::read_file(dir / "m.ir" / "tokenizer.model") == "x");
+  CHECK(test::read_file(dir / "m.ir" / "tokenizer.json") == word_piece);
   test::write_file(dir / "m" / "tokenizer.json", "{\"model\": ");
   refuse(test::import_options(dir / "m", dir / "n.ir"), dir, ErrorCode::kBadData, "tokenizer.json");
 }
