@@ -47,7 +47,7 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
                    "known model types: " + models::known_model_types());
   }
   const models::Family* by_label = models::find_by_label(options.model_name);
-  if (by_label != nullptr && by_label != plan->family) {
+  if (by_label != nullptr && !models::has_gguf_architecture(*by_label, architecture)) {
     throw_usage("--model-name \"" + options.model_name + "\" names the family " +
                 std::string(by_label->name) + ", " + gguf->path().string() +
                 " is of architecture " + architecture);

@@ -6,6 +6,7 @@ namespace loongforge::models {
 namespace {
 
 constexpr std::string_view kModelTypes[] = {"mistral"};
+constexpr std::string_view kArchitectures[] = {"llama"};
 constexpr std::string_view kLabels[] = {"mistral"};
 
 ModelPlan plan_mistral(const formats::HfConfig& config, const formats::TensorSource& source,
@@ -20,6 +21,7 @@ ModelPlan plan_mistral(const formats::HfConfig& config, const formats::TensorSou
 }  // namespace
 
 extern const Family kMistral;
-const Family kMistral{"mistral", kModelTypes, {}, kLabels, plan_mistral, nullptr, nullptr};
+const Family kMistral{"mistral",    kModelTypes, kArchitectures, kLabels,
+                      plan_mistral, nullptr,     nullptr};
 
 }  // namespace loongforge::models

@@ -52,10 +52,14 @@ const Family* find_by_model_type(std::string_view model_type) noexcept {
 
 const Family* find_by_gguf_architecture(std::string_view architecture) noexcept {
   for (const Family* family : kFamilies) {
-    if (family->config_from_gguf != nullptr && contains(family->gguf_architectures, architecture))
+    if (family->config_from_gguf != nullptr && has_gguf_architecture(*family, architecture))
       return family;
   }
   return nullptr;
+}
+
+bool has_gguf_architecture(const Family& family, std::string_view architecture) noexcept {
+  return contains(family.gguf_architectures, architecture);
 }
 
 const Family* find_by_name(std::string_view name) noexcept {

@@ -49,9 +49,11 @@ struct ExportTensor {
 };
 
 struct Family {
-  std::string_view name;                                 // what loongir_model.json calls it
-  std::span<const std::string_view> model_types;         // of config.json
-  std::span<const std::string_view> gguf_architectures;  // general.architecture
+  std::string_view name;                          // what loongir_model.json calls it
+  std::span<const std::string_view> model_types;  // of config.json
+  // general.architecture of its files. Where config_from_gguf is null they are read as another
+  // family's (Mistral's as llama's).
+  std::span<const std::string_view> gguf_architectures;
   std::span<const std::string_view> labels;  // what a --model-name of this family begins with
   // Throws Error(kBadData) naming file and tensor (or key) where config and source do not fit
   // together.
@@ -67,6 +69,7 @@ LF_API std::span<const Family* const> families() noexcept;
 LF_API std::string known_model_types();  // "llama, ...": for messages
 LF_API const Family* find_by_model_type(std::string_view model_type) noexcept;  // null when unknown
 LF_API const Family* find_by_gguf_architecture(std::string_view architecture) noexcept;
+LF_API bool has_gguf_architecture(const Family& family, std::string_view architecture) noexcept;
 LF_API const Family* find_by_name(std::string_view name) noexcept;
 // The family whose labels begin the text ("Llama-2-7b" -> llama), case ignored. Null when it names
 // none.

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "convert_support.h"
+#include "formats/hf_config.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
 
@@ -374,43 +375,54 @@ TEST_CASE("the label names the family only where nothing else does") {
 
 namespace {
 
-// llama2's golden checkpoint as a GGUF file: q and k with rows in pairs, as its converter writes
-// them.
-std::string golden_as_gguf(uint32_t type) {
+// A golden checkpoint as a GGUF file, as llama.cpp's converter makes it: in architecture llama the
+// rows of q and k (and of their biases) stand in pairs.
+std::string golden_as_gguf(uint32_t type, const std::string& family = "llama2") {
   const std::map<std::string, std::string> names = {
-      {"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"},
-      {"self_attn.q_proj", "attn_q"},   {"self_attn.k_proj", "attn_k"},
-      {"self_attn.v_proj", "attn_v"},   {"self_attn.o_proj", "attn_output"},
-      {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},
+      {"input_layernorm", "attn_norm"},    {"post_attention_layernorm", "ffn_norm"},
+      {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
+      {"self_attn.v_proj", "attn_v"},      {"self_attn.o_proj", "attn_output"},
+      {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},
+      {"mlp.gate_proj", "ffn_gate"},       {"mlp.up_proj", "ffn_up"},
       {"mlp.down_proj", "ffn_down"}};
+  const formats::HfConfig config = formats::read_hf_config(checkpoint(family) / "config.json");
+  const std::string arch = config.model_type;
+  const auto number = [](int64_t value) { return static_cast<uint32_t>(value); };
   test::GgufBuilder b;
-  b.text("general.architecture", "llama");
-  b.u32("llama.context_length", 128);
-  b.u32("llama.embedding_length", 64);
-  b.u32("llama.block_count", 2);
-  b.u32("llama.feed_forward_length", 172);
-  b.u32("llama.attention.head_count", 4);
-  b.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  b.f32("llama.rope.freq_base", 10000.0f);
-  for (const test::MadeTensor& tensor : test::load_tensors(checkpoint("llama2"))) {
+  b.text("general.architecture", arch);
+  b.u32(arch + ".context_length", number(config.max_position_embeddings));
+  b.u32(arch + ".embedding_length", number(config.hidden_size));
+  b.u32(arch + ".block_count", number(config.num_hidden_layers));
+  b.u32(arch + ".feed_forward_length", number(config.intermediate_size));
+  b.u32(arch + ".attention.head_count", number(config.num_attention_heads));
+  b.u32(arch + ".attention.head_count_kv", number(config.num_key_value_heads));
+  b.u32(arch + ".attention.key_length", number(config.head_dim));
+  b.f32(arch + ".attention.layer_norm_rms_epsilon", static_cast<float>(config.rms_norm_eps));
+  b.f32(arch + ".rope.freq_base", static_cast<float>(config.rope.theta));
+  if (config.rope.type == "linear") {
+    b.text(arch + ".rope.scaling.type", "linear");
+    b.f32(arch + ".rope.scaling.factor", static_cast<float>(config.rope.factor));
+  }
+  for (const test::MadeTensor& tensor : test::load_tensors(checkpoint(family))) {
     std::string name = tensor.name == "model.embed_tokens.weight" ? "token_embd.weight"
                        : tensor.name == "model.norm.weight"       ? "output_norm.weight"
                        : tensor.name == "lm_head.weight"          ? "output.weight"
                                                                   : "";
     if (name.empty()) {
       const std::string rest = tensor.name.substr(13);  // "model.layers."
-      const size_t dot = rest.find('.');
-      const std::string inner = rest.substr(dot + 1);
-      name = "blk." + rest.substr(0, dot) + "." + names.at(inner.substr(0, inner.size() - 7)) +
-             ".weight";
+      const size_t dot = rest.find('.'), kind = rest.rfind('.');
+      name = "blk." + rest.substr(0, dot) + "." + names.at(rest.substr(dot + 1, kind - dot - 1)) +
+             rest.substr(kind);
     }
     std::vector<uint8_t> bytes = tensor.bytes;
-    if (name.find("attn_q") != std::string::npos || name.find("attn_k") != std::string::npos) {
+    if (arch == "llama" &&
+        (name.find("attn_q.") != std::string::npos || name.find("attn_k.") != std::string::npos)) {
       // W.view(heads, 2, head_dim / 2, in).swap(1, 2)
-      const size_t row = 128, head_dim = 16;
-      for (size_t r = 0; r < 64; ++r) {
-        const size_t head = r / head_dim, half = r % head_dim / 8, pair = r % 8;
-        std::memcpy(bytes.data() + (head * head_dim + 2 * pair + half) * row,
+      const size_t rows = static_cast<size_t>(tensor.shape[0]), row = bytes.size() / rows;
+      const size_t head_dim = static_cast<size_t>(config.head_dim);
+      for (size_t r = 0; r < rows; ++r) {
+        const size_t half = r % head_dim / (head_dim / 2), pair = r % (head_dim / 2);
+        std::memcpy(bytes.data() + (r / head_dim * head_dim + 2 * pair + half) * row,
                     tensor.bytes.data() + r * row, row);
       }
     }
@@ -427,20 +439,46 @@ std::string golden_as_gguf(uint32_t type) {
 
 }  // namespace
 
-TEST_CASE("GGUF: rows come back in Hugging Face's order") {
-  for (uint32_t type : {0u, 30u}) {
-    const test::TempDir dir;
-    test::write_file(dir / "m.gguf", golden_as_gguf(type));
-    const convert::ImportReport report =
-        import_model(test::import_options(dir / "m.gguf", dir / "ir"));
-    CHECK(report.source_format == "gguf");
-    CHECK(report.model_name == "m");
-    convert::export_model(test::export_options(dir / "ir", dir / "hf"));
-    const auto got = formats::open_tensor_source(dir / "hf"),
-               want = formats::open_tensor_source(checkpoint("llama2"));
-    test::check_same_checkpoint(*want, *got);
-    CHECK(test::load_config(dir / "hf").get_string("torch_dtype", "") == "bfloat16");
+TEST_CASE("GGUF: rows come back in Hugging Face's order, in every family") {
+  for (const std::string family : {"llama2", "llama_bias", "smollm2", "qwen2", "qwen3"}) {
+    CAPTURE(family);
+    for (uint32_t type : {0u, 30u}) {
+      const test::TempDir dir;
+      test::write_file(dir / "m.gguf", golden_as_gguf(type, family));
+      const convert::ImportReport report =
+          import_model(test::import_options(dir / "m.gguf", dir / "ir"));
+      CHECK(report.source_format == "gguf");
+      CHECK(report.model_name == "m");
+      convert::export_model(test::export_options(dir / "ir", dir / "hf"));
+      const auto got = formats::open_tensor_source(dir / "hf"),
+                 want = formats::open_tensor_source(checkpoint(family));
+      test::check_same_checkpoint(*want, *got);
+      // The same mathematics.
+      const formats::HfConfig a = formats::read_hf_config(dir / "hf" / "config.json"),
+                              b = formats::read_hf_config(checkpoint(family) / "config.json");
+      CHECK(a.raw.get_string("torch_dtype", "") == "bfloat16");
+      CHECK(a.model_type == b.model_type);
+      CHECK(a.architecture == b.architecture);
+      CHECK(a.head_dim == b.head_dim);
+      CHECK(a.num_key_value_heads == b.num_key_value_heads);
+      CHECK(a.rms_norm_eps == b.rms_norm_eps);
+      CHECK(a.tie_word_embeddings == b.tie_word_embeddings);
+      CHECK(a.attention_bias == b.attention_bias);
+      CHECK(a.mlp_bias == b.mlp_bias);
+      CHECK(a.rope.to_json() == b.rope.to_json());
+    }
   }
+}
+
+TEST_CASE("GGUF: a label of the family that its architecture stands for as well") {
+  const test::TempDir dir;
+  test::write_file(dir / "m.gguf", golden_as_gguf(30));
+  convert::ImportOptions options = test::import_options(dir / "m.gguf", dir / "ir");
+  options.model_name = "Mistral-7B-v0.3";  // its files are of architecture llama
+  CHECK(import_model(options).family == "llama");
+  options.model_name = "Qwen2.5-7B";
+  options.output_path = dir / "other";
+  refuse(options, dir, ErrorCode::kUsage, "names the family qwen2");
 }
 
 TEST_CASE("GGUF: what does not fit is refused by name") {
@@ -462,8 +500,7 @@ namespace {
 std::filesystem::path smollm2_gguf() {
   if (const char* env = std::getenv("LOONGFORGE_TEST_GGUF"); env != nullptr && *env != '\0')
     return env;
-  const std::filesystem::path beside =
-      test::source_dir().parent_path() / "build" / "smollm2";
+  const std::filesystem::path beside = test::source_dir().parent_path() / "build" / "smollm2";
   if (!std::filesystem::is_directory(beside)) return {};
   for (const auto& entry : std::filesystem::directory_iterator(beside)) {
     if (entry.path().extension() == ".gguf") return entry.path();

@@ -24,4 +24,6 @@ TEST_CASE("mistral: read from GGUF as llama, written to it as llama") {
   REQUIRE(family != nullptr);
   CHECK(models::find_by_label("Mistral-7B-v0.1") == family);
   CHECK(models::find_by_gguf_architecture("llama") == models::find_by_name("llama"));
+  CHECK(models::has_gguf_architecture(*family, "llama"));  // so the label does not contradict it
+  CHECK_FALSE(models::has_gguf_architecture(*family, "qwen2"));
 }
