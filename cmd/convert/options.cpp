@@ -40,7 +40,7 @@ constexpr cli::Option kTable[] = {
      "a PEFT folder, or a checkpoint that holds one"},
     {"merge", OptionType::kFlag, "false", nullptr, kExport, "hf: add the adapter to the weights"},
     {"dtype", OptionType::kChoice, nullptr, "bf16|fp8|fp32", kExport,
-     "type of the exported weights (default: bf16; peft: as they are)"},
+     "type of the exported weights (default: bf16; peft and imported FP8: as they are)"},
     {"max-shard-size", OptionType::kString, "5GB", "SIZE", kExport,
      "hf: start another file at this size"},
 

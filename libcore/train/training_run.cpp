@@ -171,6 +171,7 @@ void TrainingRun::announce() const {
            " a step, " + std::to_string(shape_.plan.total_steps()) + " steps; threads " +
            std::to_string(session_.pool().threads()));
   log_info(session_.recipe().describe());
+  if (p.decoded_weights() > 0) log_info(p.decoded_note());
   const int64_t buffers = engine_->buffers_needed(shape_.micro_batches_per_step);
   const uint64_t bytes = static_cast<uint64_t>(buffers) * static_cast<uint64_t>(p.trainable_floats()) * 4;
   log_info("gradients: summed in " + std::to_string(shape_.lanes) + (shape_.lanes == 1 ? " lane, " : " lanes, ") +
