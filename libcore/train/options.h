@@ -72,9 +72,15 @@ struct TrainOptions {
   Strategy save_strategy = Strategy::kSteps;
   int64_t save_steps = 500;
   int64_t save_total_limit = 2;
+  bool load_best_model_at_end = false; // the run's final model is the best evaluated one; eval and save strategies are equal
+  bool greater_is_better = false;      // of metric_for_best_model, which is eval_loss
+  bool track_best = false;             // one of these two asks for it, or metric_for_best_model was named
+  int64_t early_stopping_patience = 0; // evaluations without improvement that end the run; 0: none do
+  double early_stopping_threshold = 0;
   std::string resume_from_checkpoint;  // "", "true" (the newest that verifies) or a checkpoint folder
   int64_t logging_steps = 1;
   bool report_to_jsonl = false;        // output_dir/metrics.jsonl
+  bool report_to_tensorboard = false;  // output_dir/runs
   LogFormat log_format = LogFormat::kText;
   int64_t max_nonfinite_steps = 10;    // that many skipped steps in a row end the run
 
