@@ -131,6 +131,12 @@ constexpr cli::Option kTable[] = {
      "prompts to answer at each evaluation: one a line, or JSONL with prompt or messages"},
     {"sample_max_new_tokens", OptionType::kInt, "128", "[1,1048576]", kEval,
      "longest answer in tokens"},
+    {"sample_temperature", OptionType::kDouble, "0", "[0,inf)", kEval,
+     "draw answers instead of taking the likeliest token; 0: greedy"},
+    {"sample_top_p", OptionType::kDouble, "1", "(0,1]", kEval,
+     "draw from the likeliest tokens that together have this probability"},
+    {"sample_top_k", OptionType::kInt, "0", "[0,inf)", kEval,
+     "draw from the K likeliest tokens; 0: all"},
 
     {"save_strategy", OptionType::kChoice, "steps", "no|steps|epoch", kSave,
      "when to write a checkpoint besides the end"},
@@ -228,6 +234,14 @@ void fill_evaluation(const cli::Options& options, train::TrainOptions* result) {
   result->per_device_eval_batch_size = options.integer("per_device_eval_batch_size");
   result->sample_prompts = options.text("sample_prompts");
   result->sample_max_new_tokens = options.integer("sample_max_new_tokens");
+  result->sample_temperature = options.number("sample_temperature");
+  result->sample_top_p = options.number("sample_top_p");
+  result->sample_top_k = options.integer("sample_top_k");
+  if (result->sample_temperature == 0)
+    for (const char* name : {"sample_top_p", "sample_top_k"})
+      if (options.given(name))
+        throw_usage(options.place(name) + " needs a --sample_temperature above 0",
+                    "0 always takes the likeliest token");
   if (result->eval_only) return;
   const bool evaluates = result->eval_strategy != train::Strategy::kNo;
   if (evaluates && result->eval_dataset.empty() && result->val_size == 0 &&

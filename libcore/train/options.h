@@ -90,6 +90,9 @@ struct TrainOptions {
   int64_t preview = 0;                 // samples to show; > 0 shows them and ends
   std::string sample_prompts;          // file: one prompt a line, or JSONL {"prompt"} / {"messages"}
   int64_t sample_max_new_tokens = 128;
+  double sample_temperature = 0;       // 0: greedy
+  double sample_top_p = 1;
+  int64_t sample_top_k = 0;            // 0: all
 
   int threads = 0;                     // 0: one per core within affinity mask and quota
   std::string resolved_config_json;    // written to output_dir as it is

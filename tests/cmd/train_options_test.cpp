@@ -84,6 +84,9 @@ TEST_CASE("defaults of the table are those of the struct") {
   CHECK(got.max_nonfinite_steps == stated.max_nonfinite_steps);
   CHECK(got.preview == stated.preview);
   CHECK(got.sample_max_new_tokens == stated.sample_max_new_tokens);
+  CHECK(got.sample_temperature == stated.sample_temperature);
+  CHECK(got.sample_top_p == stated.sample_top_p);
+  CHECK(got.sample_top_k == stated.sample_top_k);
   CHECK(got.threads == stated.threads);
 }
 
@@ -279,6 +282,20 @@ TEST_CASE("the best model: what its options ask of each other") {
   LF_CHECK_ERROR(with({"--early_stopping_patience", "2"}), ErrorCode::kUsage, "need evaluations");
   LF_CHECK_ERROR(with({"--early_stopping_threshold", "2"}), ErrorCode::kUsage,
                  "needs --early_stopping_patience");
+}
+
+TEST_CASE("sampling needs a temperature") {
+  const auto with = [](std::vector<const char*> more) {
+    more.insert(more.begin(),
+                {"--model_path", "m", "--dataset", "d", "--eval_only", "--sample_prompts", "p"});
+    return filled(more);
+  };
+  const train::TrainOptions o = with({"--sample_temperature", "0.7", "--sample_top_p", "0.9", "--sample_top_k", "40"});
+  CHECK(o.sample_temperature == 0.7);
+  CHECK(o.sample_top_p == 0.9);
+  CHECK(o.sample_top_k == 40);
+  LF_CHECK_ERROR(with({"--sample_top_p", "0.9"}), ErrorCode::kUsage, "needs a --sample_temperature");
+  LF_CHECK_ERROR(with({"--sample_temperature", "1", "--sample_top_p", "0"}), ErrorCode::kUsage, "sample_top_p");
 }
 
 TEST_CASE("reports go to several places, unknown ones are named") {

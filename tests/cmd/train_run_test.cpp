@@ -160,6 +160,29 @@ TEST_CASE("prompts without an evaluation are answered at the end") {
   CHECK(o.out.starts_with("prompt: What is LoongArch?\nanswer: "));
 }
 
+TEST_CASE("drawn answers are the same text on every ISA and thread count, another seed draws others") {
+  const TempDir dir;
+  std::ofstream(dir / "prompts.txt") << "What is LoongArch?\nWhat is LoongArch?\n";
+  std::vector<std::string> words = {program("loongforge-train"), "--model_path", tiny_model(), "--eval_only",
+                                    "--sample_prompts", dir / "prompts.txt", "--sample_max_new_tokens", "20",
+                                    "--sample_temperature", "1.2", "--sample_top_p", "0.95", "--sample_top_k", "200", "--json"};
+  const auto answers = [&](const char* threads, const char* isa, const char* seed) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--threads", threads, "--seed", seed});
+    Launch launch{all};
+    launch.environment["LOONGFORGE_ISA"] = isa;
+    const Outcome o = run(launch);
+    REQUIRE_MESSAGE(o.code == 0, o.err);
+    return o.out;
+  };
+  const std::string one = answers("1", "scalar", "42");
+  CHECK(answers("2", "avx2", "42") == one);
+  CHECK(answers("2", "scalar", "7") != one);
+  // The same prompt twice: two draws.
+  const size_t line = one.find('\n');
+  CHECK(one.substr(0, line) != one.substr(line + 1, one.size() - line - 2));
+}
+
 TEST_CASE("a run that refuses a folder in use leaves the other run's lock and checkpoints alone") {
   const TempDir dir;
   REQUIRE(run({train_words(dir / "out", {"--max_steps", "1"})}).code == 0);
