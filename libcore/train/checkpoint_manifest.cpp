@@ -63,7 +63,7 @@ void verify_file(const fs::path& folder, const Json& file, const std::string& wh
   if (!listed->insert(name).second) throw_bad_data(where, "names " + name + " twice");
   std::error_code error;
   const uint64_t size = fs::file_size(folder / name, error);
-  if (error) throw_no_input((folder / name).string(), "is missing");
+  if (error) throw_bad_data((folder / name).string(), "is missing, the manifest names it");
   const int64_t said = file.at("bytes", where).as_int("bytes");
   if (static_cast<int64_t>(size) != said)
     throw_bad_data((folder / name).string(),
