@@ -321,6 +321,15 @@ Json read_tokenizer(const GgufFile& file) {
 
 }  // namespace
 
+std::optional<GgufPre> gguf_pre(std::string_view name) {
+  for (const PreName& known : kPreNames) {
+    if (name != known.name) continue;
+    return GgufPre{pre_tokenizer(known.split), known.split == Split::kQwen2,
+                   is_llama3(known) || known.split == Split::kTekken};
+  }
+  return std::nullopt;
+}
+
 bool gguf_has_tokenizer(const GgufFile& file) {
   return file.find_meta("tokenizer.ggml.model") != nullptr;
 }
