@@ -10,13 +10,15 @@ using cli::OptionType;
 
 constexpr const char* kModel = "Model";
 constexpr const char* kImport = "Import (a Hugging Face folder or a GGUF file becomes LoongIR)";
-constexpr const char* kExport = "Export (LoongIR becomes a Hugging Face or PEFT folder)";
+constexpr const char* kExport =
+    "Export (LoongIR becomes a Hugging Face or PEFT folder, or a GGUF file)";
 constexpr const char* kRun = "Run";
 
 constexpr cli::Option kTable[] = {
     {"input-path", OptionType::kPath, nullptr, "PATH", kModel,
      "import: a Hugging Face folder or a .gguf file; export: a LoongIR folder or a checkpoint"},
-    {"output-path", OptionType::kPath, nullptr, "FOLDER", kModel, "the folder to make"},
+    {"output-path", OptionType::kPath, nullptr, "FOLDER", kModel,
+     "the folder to make; gguf: the file, *.gguf"},
     {"overwrite", OptionType::kFlag, "false", nullptr, kModel,
      "replace an output folder that exists"},
 
@@ -35,12 +37,14 @@ constexpr cli::Option kTable[] = {
     {"pad_token_id", OptionType::kInt, nullptr, "[0,2147483647]", kImport,
      "padding id, counted over what configuration and tokenizer say"},
 
-    {"export", OptionType::kChoice, nullptr, "hf|peft", kExport, "the form to export to"},
+    {"export", OptionType::kChoice, nullptr, "gguf|hf|peft", kExport, "the form to export to"},
     {"adapter", OptionType::kPath, nullptr, "PATH", kExport,
      "a PEFT folder, or a checkpoint that holds one"},
-    {"merge", OptionType::kFlag, "false", nullptr, kExport, "hf: add the adapter to the weights"},
-    {"dtype", OptionType::kChoice, nullptr, "bf16|fp8|fp32", kExport,
-     "type of the exported weights (default: bf16; peft and imported FP8: as they are)"},
+    {"merge", OptionType::kFlag, "false", nullptr, kExport,
+     "hf, gguf: add the adapter to the weights"},
+    {"dtype", OptionType::kChoice, nullptr, "bf16|fp16|fp32|fp8|q8_0", kExport,
+     "type of the exported weights: hf bf16, fp8 or fp32, gguf bf16, fp16, fp32 or q8_0 "
+     "(default: bf16; peft: as they are)"},
     {"max-shard-size", OptionType::kString, "5GB", "SIZE", kExport,
      "hf: start another file at this size"},
 
@@ -54,13 +58,14 @@ constexpr cli::Option kTable[] = {
 constinit const cli::Command convert_command = {
     "convert", summary_of("convert"),
     "--input-path P --output-path O [--quantize fp8|bf16|fp32] [options]\n"
-    "       loongforge convert --export hf|peft --input-path O --output-path H [--adapter CKPT "
+    "       loongforge convert --export gguf|hf|peft --input-path O --output-path H [--adapter "
+    "CKPT "
     "[--merge]] [options]",
     kTable};
 
 convert::ImportOptions import_options(const cli::Options& options, int threads) {
   options.refuse_given({"adapter", "merge", "dtype", "max-shard-size"}, "counts for an export only",
-                       "add --export hf or --export peft, or leave it out");
+                       "add --export hf, gguf or peft, or leave it out");
   convert::ImportOptions result;
   result.input_path = options.require("input-path", "name a Hugging Face folder or a .gguf file");
   result.output_path = options.require("output-path", "name the LoongIR folder to make");
@@ -89,7 +94,7 @@ convert::ExportOptions export_options(const cli::Options& options, int threads) 
   convert::ExportOptions result;
   result.format = options.text("export");
   result.input_path = options.require("input-path", "name a LoongIR folder or a checkpoint");
-  result.output_path = options.require("output-path", "name the folder to make");
+  result.output_path = options.require("output-path", "name the folder or file to make");
   result.adapter = options.text("adapter");
   result.merge = options.flag("merge");
   result.dtype = options.text("dtype");
@@ -98,9 +103,9 @@ convert::ExportOptions export_options(const cli::Options& options, int threads) 
   result.overwrite = options.flag("overwrite");
   result.dry_run = options.flag("dry_run");
   result.threads = threads;
-  if (result.format == "peft")
+  if (result.format != "hf")
     options.refuse_given({"max-shard-size"}, "counts for --export hf only",
-                         "an adapter is one file");
+                         "an adapter or a GGUF file is one file");
   return result;
 }
 

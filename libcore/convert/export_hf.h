@@ -1,4 +1,4 @@
-// The Hugging Face side of export. Thread-safety: one thread.
+// The forms of export. Thread-safety: one thread.
 #pragma once
 
 #include "convert/export.h"
@@ -6,6 +6,7 @@
 namespace loongforge::convert {
 
 ExportReport export_hugging_face(const ExportOptions& options, const ProgressCallback& progress);
+ExportReport export_gguf(const ExportOptions& options, const ProgressCallback& progress);
 ExportReport export_peft(const ExportOptions& options, const ProgressCallback& progress);
 
 }  // namespace loongforge::convert

@@ -5,14 +5,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "convert/kept_fp8.h"
+#include "convert/reorder.h"
 #include "convert/roles.h"
 #include "convert/tied.h"
 #include "convert/token_ids.h"
 #include "ir/layout.h"
 #include "kernels/types.h"
 #include "support/printable.h"
-#include "tensor/convert.h"
 
 namespace loongforge::convert {
 namespace {
@@ -39,8 +38,6 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
   if (gguf == nullptr) {
     plan->config = formats::read_hf_config(input / "config.json");
     plan->family = &models::choose_family(plan->config, options.model_name);
-    plan->source = formats::with_quantization(std::move(plan->source), plan->config);
-    plan->quantized = dynamic_cast<const formats::QuantizedSource*>(plan->source.get());
     return;
   }
   const std::string& architecture = gguf->require_string("general.architecture");
@@ -138,48 +135,16 @@ std::string default_name(const fs::path& input) {
   return (fs::is_directory(input) ? path.filename() : path.stem()).string();
 }
 
-// An FP8 checkpoint asked for in FP8 stays what it is: its codes, and everything else in its type.
-bool keeps_source(const ImportOptions& options, const ImportPlan& plan) {
-  if (options.quantize != "fp8" || plan.quantized == nullptr) return false;
-  for (const models::PlannedTensor& planned : plan.model.tensors) {
-    const formats::QuantizedTensor* tensor = plan.quantized->quantized(*planned.source);
-    if (tensor != nullptr && tensor->scheme == formats::QuantScheme::kFp8) return true;
-  }
-  return false;
-}
-
-// The decision for a tensor of such a checkpoint.
-quant::Decision keep_tensor(const ImportPlan& plan, const models::PlannedTensor& planned,
-                            const formats::QuantizedTensor* kept, ir::TensorEntry* entry) {
-  if (kept != nullptr) {
-    *entry = kept_entry(*kept, planned.name);
-    kept_scales(plan.quantized->stored(), *kept);  // whether they can be kept
-    return {quant::Storage::kFp8, entry->dtype, "kept as the checkpoint has it"};
-  }
-  DType dtype = source_dtype(*planned.source);
-  if (!tensor::converts_from_f32(dtype)) dtype = DType::kF32;
-  return {quant::Storage::kSource, dtype, "the checkpoint keeps it in higher precision"};
-}
-
 void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
   const quant::AmpPolicy policy =
       quant::AmpPolicy::standard(options.quantize, options.quantize_head);
   const auto roles = tensor_roles(plan->model.graph);
   const std::string& head = plan->model.graph.nodes.back().params.at("weight");
   ir::FilePlan files(plan->page);
-  const bool keep = keeps_source(options, *plan);
-  if (keep && options.quantize_head) {
-    throw_usage("--quantize_head does not go with " + options.input_path.string() +
-                    ", an FP8 checkpoint that is kept as it is",
-                "leave it out, or convert the bf16 checkpoint");
-  }
   for (const models::PlannedTensor& planned : plan->model.tensors) {
     if (!plan->source->readable_f32(*planned.source)) {
       throw_bad_data(planned.source->where(),
-                     "has the type " + planned.source->type + ", which cannot be read",
-                     planned.source->type.starts_with("F8") && !plan->gguf
-                         ? "an FP8 checkpoint says so by quantization_config in its config.json"
-                         : "");
+                     "has the type " + planned.source->type + ", which cannot be read");
     }
     ir::TensorEntry entry;
     entry.name = planned.name;
@@ -193,24 +158,15 @@ void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
     facts.tied = role == quant::TensorRole::kEmbedding && planned.name == head;
     facts.source = source_dtype(*planned.source);
     quant::Decision decision = policy.decide(facts);
-    const formats::QuantizedTensor* kept =
-        keep ? plan->quantized->quantized(*planned.source) : nullptr;
-    if (keep) {
-      decision = keep_tensor(*plan, planned, kept, &entry);
-    } else if (decision.storage == quant::Storage::kFp8) {
-      entry.block_rows = entry.block_cols = kernels::kWeightBlock;
-    }
     entry.dtype = decision.dtype;
+    if (decision.storage == quant::Storage::kFp8)
+      entry.block_rows = entry.block_cols = kernels::kWeightBlock;
     plan->report.parameters += facts.elements;
     plan->report.source_bytes += planned.source->bytes;
-    files.place(ir::placed_bytes(
-        entry, kept != nullptr ? carried_entries(*kept) : std::vector<ir::TensorEntry>()));
-    plan->kept.push_back(kept);
+    files.place(ir::placed_bytes(entry));
     plan->decisions.push_back(std::move(decision));
     plan->entries.push_back(std::move(entry));
   }
-  // What was decoded is no longer what the configuration says.
-  if (plan->quantized != nullptr && !keep) plan->config.raw.erase("quantization_config");
   plan->stored_bytes = plan->report.stored_bytes = files.total_bytes();
   plan->report.weight_files = files.files();
 }
@@ -276,42 +232,15 @@ RowSource rows_of(const formats::TensorSource& source, const models::PlannedTens
   RowSource rows;
   rows.rows = stored->rows();
   rows.cols = stored->cols();
-  if (tensor.interleaved_heads == 0) {
-    rows.stored = stored->dtype;
-    rows.read_raw = [&source, stored](int64_t r0, int64_t r1, std::span<uint8_t> out) {
-      source.read_rows(*stored, r0, r1, out);
-    };
-    rows.read_f32 = [&source, stored](int64_t r0, int64_t r1, std::span<float> out) {
-      source.read_rows_f32(*stored, r0, r1, out);
-    };
-    return rows;
-  }
-  // Rotary rows of GGUF: within a head, row (half h, pair i) stands at 2 i + h. Whole heads are
-  // read and their rows picked. A bias is one row of such elements: the same with each element as a
-  // row.
-  const bool vector = tensor.shape.size() == 1;
-  const int64_t all_rows = vector ? rows.cols : rows.rows, width = vector ? 1 : rows.cols;
-  const int64_t head = all_rows / tensor.interleaved_heads;
-  rows.read_f32 = [&source, stored, vector, all_rows, width, head](int64_t r0, int64_t r1,
-                                                                   std::span<float> out) {
-    if (vector) {
-      r0 = 0;
-      r1 = all_rows;
-    }
-    const int64_t first = r0 / head * head,
-                  last = std::min(all_rows, (r1 + head - 1) / head * head);
-    std::vector<float> heads(static_cast<size_t>((last - first) * width));
-    if (vector) {
-      source.read_rows_f32(*stored, 0, 1, heads);
-    } else {
-      source.read_rows_f32(*stored, first, last, heads);
-    }
-    for (int64_t r = r0; r < r1; ++r) {
-      const int64_t in_head = r % head, half = in_head / (head / 2), pair = in_head % (head / 2);
-      const int64_t from = r - in_head + 2 * pair + half - first;
-      std::copy_n(heads.data() + from * width, width, out.data() + (r - r0) * width);
-    }
+  rows.stored = stored->dtype;
+  rows.read_raw = [&source, stored](int64_t r0, int64_t r1, std::span<uint8_t> out) {
+    source.read_rows(*stored, r0, r1, out);
   };
+  rows.read_f32 = [&source, stored](int64_t r0, int64_t r1, std::span<float> out) {
+    source.read_rows_f32(*stored, r0, r1, out);
+  };
+  if (tensor.interleaved_heads > 0)
+    return reorder_heads(std::move(rows), tensor.interleaved_heads, HeadOrder::kFromPairs);
   return rows;
 }
 

@@ -15,8 +15,6 @@ namespace {
 using formats::GgufFile;
 using support::Json;
 
-constexpr std::string_view kRopeFreqs = "rope_freqs.weight";
-
 struct NamePair {
   std::string_view hugging_face, gguf;
 };
@@ -58,20 +56,6 @@ double shortest(double value) {
   return out;
 }
 
-struct Llama3Scaling {
-  double factor, low, high, original;
-};
-
-// What llama3 scaling divides frequency i by.
-double llama3_divisor(const Llama3Scaling& s, double theta, int64_t head_dim, int64_t i) {
-  const double inv = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
-  const double wavelength = 2.0 * std::numbers::pi / inv;
-  if (wavelength < s.original / s.high) return 1.0;
-  if (wavelength > s.original / s.low) return s.factor;
-  const double smooth = (s.original / wavelength - s.low) / (s.high - s.low);
-  return 1.0 / ((1.0 - smooth) / s.factor + smooth);
-}
-
 // Llama-3.x files carry no scaling keys but the divisors of each frequency. They are recognised by
 // making them again.
 Json rope_scaling_from_freqs(const GgufFile& file, const formats::StoredTensor& freqs,
@@ -85,18 +69,23 @@ Json rope_scaling_from_freqs(const GgufFile& file, const formats::StoredTensor& 
   const double stated = static_cast<double>(
       file.get_int(arch + ".rope.scaling.original_context_length").value_or(8192));
   for (double original : {stated, 8192.0}) {
-    const Llama3Scaling scaling{shortest(largest), 1.0, 4.0, original};
+    formats::RopeConfig scaling;
+    scaling.theta = theta;
+    scaling.factor = shortest(largest);
+    scaling.low_freq_factor = 1.0;
+    scaling.high_freq_factor = 4.0;
+    scaling.original_max_position_embeddings = static_cast<int64_t>(original);
     bool same = true;
     for (size_t i = 0; i < divisors.size(); ++i) {
-      const double expected = llama3_divisor(scaling, theta, head_dim, static_cast<int64_t>(i));
+      const double expected = llama3_divisor(scaling, head_dim, static_cast<int64_t>(i));
       same = same && std::abs(static_cast<double>(divisors[i]) - expected) <= 1e-4 * expected;
     }
     if (!same) continue;
     Json json = Json::object();
     json.set("factor", scaling.factor);
-    json.set("high_freq_factor", scaling.high);
-    json.set("low_freq_factor", scaling.low);
-    json.set("original_max_position_embeddings", static_cast<int64_t>(scaling.original));
+    json.set("high_freq_factor", scaling.high_freq_factor);
+    json.set("low_freq_factor", scaling.low_freq_factor);
+    json.set("original_max_position_embeddings", scaling.original_max_position_embeddings);
     json.set("rope_type", "llama3");
     return json;
   }
@@ -114,7 +103,7 @@ void refuse_unless(const GgufFile& file, const std::string& key, double neutral)
 
 Json rope_scaling_from_gguf(const GgufFile& file, const std::string& arch, double theta,
                             int64_t head_dim) {
-  if (const formats::StoredTensor* freqs = file.find(kRopeFreqs))
+  if (const formats::StoredTensor* freqs = file.find(kGgufRopeFreqs))
     return rope_scaling_from_freqs(file, *freqs, arch, theta, head_dim);
   const std::string scaling = arch + ".rope.scaling.";
   const std::string* named = file.get_string(scaling + "type");
@@ -154,6 +143,18 @@ void set_token(Json* config, const GgufFile& file, const char* key, const char* 
 
 }  // namespace
 
+double llama3_divisor(const formats::RopeConfig& rope, int64_t head_dim, int64_t i) {
+  const double inv =
+      std::pow(rope.theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+  const double wavelength = 2.0 * std::numbers::pi / inv;
+  const auto original = static_cast<double>(rope.original_max_position_embeddings);
+  if (wavelength < original / rope.high_freq_factor) return 1.0;
+  if (wavelength > original / rope.low_freq_factor) return rope.factor;
+  const double smooth = (original / wavelength - rope.low_freq_factor) /
+                        (rope.high_freq_factor - rope.low_freq_factor);
+  return 1.0 / ((1.0 - smooth) / rope.factor + smooth);
+}
+
 std::string decoder_gguf_name(const std::string& name) {
   for (const NamePair& pair : kOuterNames) {
     if (name == pair.hugging_face) return std::string(pair.gguf);
@@ -170,7 +171,7 @@ std::string decoder_gguf_name(const std::string& name) {
   throw_failed(name, "has no GGUF name");
 }
 
-bool is_gguf_buffer(std::string_view name) { return name == kRopeFreqs; }
+bool is_gguf_buffer(std::string_view name) { return name == kGgufRopeFreqs; }
 
 Json decoder_config_from_gguf(const GgufFile& file, std::string_view model_type,
                               std::string_view architecture) {

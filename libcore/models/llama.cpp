@@ -11,13 +11,21 @@ constexpr std::string_view kModelTypes[] = {"llama"};
 constexpr std::string_view kArchitectures[] = {"llama"};
 constexpr std::string_view kLabels[] = {"llama", "meta-llama", "smollm"};
 
-ModelPlan plan_llama(const formats::HfConfig& config, const formats::TensorSource& source,
-                     SourceNames names) {
+DecoderSpec spec_of(const formats::HfConfig& config) {
   DecoderSpec spec;
   spec.qkv_bias = spec.o_bias = config.attention_bias;
   spec.mlp_bias = config.mlp_bias;
   spec.gguf_interleaved = true;
-  return plan_decoder(config, source, names, spec);
+  return spec;
+}
+
+ModelPlan plan_llama(const formats::HfConfig& config, const formats::TensorSource& source,
+                     SourceNames names) {
+  return plan_decoder(config, source, names, spec_of(config));
+}
+
+GgufPlan to_gguf(const ir::Model& model, const formats::HfConfig& config) {
+  return decoder_to_gguf(model, config, "llama", spec_of(config));
 }
 
 support::Json config_from_gguf(const formats::GgufFile& file) {
@@ -31,6 +39,6 @@ support::Json config_from_gguf(const formats::GgufFile& file) {
 
 extern const Family kLlama;
 const Family kLlama{"llama",    kModelTypes,      kArchitectures, kLabels,
-                    plan_llama, config_from_gguf, nullptr};
+                    plan_llama, config_from_gguf, nullptr,        to_gguf};
 
 }  // namespace loongforge::models

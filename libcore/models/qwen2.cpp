@@ -9,12 +9,20 @@ constexpr std::string_view kModelTypes[] = {"qwen2"};
 constexpr std::string_view kArchitectures[] = {"qwen2"};
 constexpr std::string_view kLabels[] = {"qwen2", "qwen-2", "qwen/qwen2"};
 
-ModelPlan plan_qwen2(const formats::HfConfig& config, const formats::TensorSource& source,
-                     SourceNames names) {
+DecoderSpec spec_of(const formats::HfConfig& config) {
   DecoderSpec spec;
   spec.qkv_bias = true;
   spec.windows = qwen_windows(config);
-  return plan_decoder(config, source, names, spec);
+  return spec;
+}
+
+ModelPlan plan_qwen2(const formats::HfConfig& config, const formats::TensorSource& source,
+                     SourceNames names) {
+  return plan_decoder(config, source, names, spec_of(config));
+}
+
+GgufPlan to_gguf(const ir::Model& model, const formats::HfConfig& config) {
+  return decoder_to_gguf(model, config, "qwen2", spec_of(config));
 }
 
 support::Json config_from_gguf(const formats::GgufFile& file) {
@@ -27,6 +35,6 @@ support::Json config_from_gguf(const formats::GgufFile& file) {
 
 extern const Family kQwen2;
 const Family kQwen2{"qwen2",    kModelTypes,      kArchitectures, kLabels,
-                    plan_qwen2, config_from_gguf, nullptr};
+                    plan_qwen2, config_from_gguf, nullptr,        to_gguf};
 
 }  // namespace loongforge::models

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/api.h"
@@ -48,6 +49,22 @@ struct ExportTensor {
   std::string loongir;  // in the LoongIR folder; aliases may be named
 };
 
+// A tensor of a GGUF file that an export writes.
+struct GgufTensor {
+  std::string name;               // in the GGUF file
+  std::string loongir;            // in the LoongIR folder; aliases may be named
+  int64_t interleaved_heads = 0;  // > 0: its rows go out in pairs, the inverse of PlannedTensor's
+};
+
+// What a model is as a GGUF file, the tokenizer's keys aside.
+struct GgufPlan {
+  std::string architecture;                                      // general.architecture
+  std::vector<std::pair<std::string, formats::GgufValue>> keys;  // "<architecture>.*"
+  std::vector<GgufTensor> tensors;
+  std::vector<std::pair<std::string, std::vector<float>>> values;  // F32 vectors made of the config
+  std::vector<std::string> warnings;
+};
+
 struct Family {
   std::string_view name;                          // what loongir_model.json calls it
   std::span<const std::string_view> model_types;  // of config.json
@@ -63,6 +80,9 @@ struct Family {
   support::Json (*config_from_gguf)(const formats::GgufFile& file);
   // The inverse of plan for Hugging Face names. Null: same_names().
   std::vector<ExportTensor> (*to_hugging_face)(const ir::Model& model);
+  // The inverse of plan for GGUF names and of config_from_gguf. Throws Error(kBadData) naming the
+  // key of the config that GGUF files of this family cannot say. Null where there is no such form.
+  GgufPlan (*to_gguf)(const ir::Model& model, const formats::HfConfig& config) = nullptr;
 };
 
 LF_API std::span<const Family* const> families() noexcept;
