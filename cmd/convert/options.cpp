@@ -44,7 +44,7 @@ constexpr cli::Option kTable[] = {
      "hf, gguf: add the adapter to the weights"},
     {"dtype", OptionType::kChoice, nullptr, "bf16|fp16|fp32|fp8|q8_0", kExport,
      "type of the exported weights: hf bf16, fp8 or fp32, gguf bf16, fp16, fp32 or q8_0 "
-     "(default: bf16; peft: as they are)"},
+     "(default: bf16; peft, and hf of imported FP8: as they are)"},
     {"max-shard-size", OptionType::kString, "5GB", "SIZE", kExport,
      "hf: start another file at this size"},
 

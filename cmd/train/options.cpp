@@ -1,5 +1,6 @@
 #include "cmd/train/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <initializer_list>
 #include <string>
@@ -130,18 +131,34 @@ constexpr cli::Option kTable[] = {
      "prompts to answer at each evaluation: one a line, or JSONL with prompt or messages"},
     {"sample_max_new_tokens", OptionType::kInt, "128", "[1,1048576]", kEval,
      "longest answer in tokens"},
+    {"sample_temperature", OptionType::kDouble, "0", "[0,inf)", kEval,
+     "draw answers instead of taking the likeliest token; 0: greedy"},
+    {"sample_top_p", OptionType::kDouble, "1", "(0,1]", kEval,
+     "draw from the likeliest tokens that together have this probability"},
+    {"sample_top_k", OptionType::kInt, "0", "[0,inf)", kEval,
+     "draw from the K likeliest tokens; 0: all"},
 
     {"save_strategy", OptionType::kChoice, "steps", "no|steps|epoch", kSave,
      "when to write a checkpoint besides the end"},
     {"save_steps", OptionType::kInt, "500", "[1,inf)", kSave, "write one every N steps"},
     {"save_total_limit", OptionType::kInt, "2", "[0,inf)", kSave,
-     "checkpoints that are kept, at least 2; 0: all"},
+     "checkpoints that are kept, at least 2, and the best one; 0: all"},
+    {"load_best_model_at_end", OptionType::kFlag, "false", nullptr, kSave,
+     "the run's final model is the one of the best evaluation"},
+    {"metric_for_best_model", OptionType::kChoice, nullptr, "eval_loss|loss", kSave,
+     "what the best evaluation is judged by"},
+    {"greater_is_better", OptionType::kFlag, "false", nullptr, kSave,
+     "the best evaluation is the one of the largest metric"},
+    {"early_stopping_patience", OptionType::kInt, nullptr, "[1,inf)", kSave,
+     "end the run after N evaluations in a row without improvement"},
+    {"early_stopping_threshold", OptionType::kDouble, "0", "[0,inf)", kSave,
+     "an improvement is more than this"},
     {"resume_from_checkpoint", OptionType::kFlagOrPath, "false", nullptr, kSave,
      "go on from the newest checkpoint of output_dir, or from the one named"},
 
     {"logging_steps", OptionType::kInt, "1", "[1,inf)", kReport, "report every N steps"},
-    {"report_to", OptionType::kChoice, "none", "none|jsonl", kReport,
-     "jsonl: write output_dir/metrics.jsonl"},
+    {"report_to", OptionType::kList, "none", "none|jsonl|tensorboard", kReport,
+     "jsonl: output_dir/metrics.jsonl; tensorboard: event files in output_dir/runs"},
     {"json", OptionType::kFlag, "false", nullptr, kReport, "print results as one JSON object"},
 };
 
@@ -217,6 +234,14 @@ void fill_evaluation(const cli::Options& options, train::TrainOptions* result) {
   result->per_device_eval_batch_size = options.integer("per_device_eval_batch_size");
   result->sample_prompts = options.text("sample_prompts");
   result->sample_max_new_tokens = options.integer("sample_max_new_tokens");
+  result->sample_temperature = options.number("sample_temperature");
+  result->sample_top_p = options.number("sample_top_p");
+  result->sample_top_k = options.integer("sample_top_k");
+  if (result->sample_temperature == 0)
+    for (const char* name : {"sample_top_p", "sample_top_k"})
+      if (options.given(name))
+        throw_usage(options.place(name) + " needs a --sample_temperature above 0",
+                    "0 always takes the likeliest token");
   if (result->eval_only) return;
   const bool evaluates = result->eval_strategy != train::Strategy::kNo;
   if (evaluates && result->eval_dataset.empty() && result->val_size == 0 &&
@@ -228,6 +253,61 @@ void fill_evaluation(const cli::Options& options, train::TrainOptions* result) {
                     options.text("eval_strategy"),
                 "use --eval_strategy steps");
   result->eval_on_start = evaluates && options.flag("eval_on_start");
+}
+
+// As Hugging Face's Trainer wants it: what is best must have been both evaluated and saved.
+void fill_best(const cli::Options& options, train::TrainOptions* result) {
+  result->load_best_model_at_end = options.flag("load_best_model_at_end");
+  result->greater_is_better = options.flag("greater_is_better");
+  if (options.has("early_stopping_patience"))
+    result->early_stopping_patience = options.integer("early_stopping_patience");
+  result->early_stopping_threshold = options.number("early_stopping_threshold");
+  result->track_best = result->load_best_model_at_end || result->early_stopping_patience > 0 ||
+                       options.has("metric_for_best_model");
+  if (result->early_stopping_patience == 0 && options.given("early_stopping_threshold"))
+    throw_usage(options.place("early_stopping_threshold") + " needs --early_stopping_patience",
+                "say after how many evaluations without improvement the run ends");
+  if (!result->track_best || result->eval_only) return;
+  if (result->eval_strategy == train::Strategy::kNo || result->eval_dataset.empty())
+    throw_usage(
+        "--load_best_model_at_end, --metric_for_best_model and --early_stopping_patience "
+        "need evaluations",
+        "name an --eval_dataset");
+  if (!result->load_best_model_at_end) return;
+  if (!options.given("save_strategy") && !options.given("save_steps")) {
+    result->save_strategy = result->eval_strategy;
+    if (result->eval_steps > 0) result->save_steps = result->eval_steps;
+  }
+  if (result->save_strategy != result->eval_strategy)
+    throw_usage("--load_best_model_at_end needs --save_strategy to be --eval_strategy",
+                "leave --save_strategy out, or make them equal");
+  if (result->save_strategy == train::Strategy::kSteps &&
+      result->save_steps % result->eval_steps != 0)
+    throw_usage("--load_best_model_at_end needs --save_steps to be a multiple of --eval_steps",
+                "save every " + std::to_string(result->eval_steps) + " steps");
+}
+
+void fill_reports(const cli::Options& options, train::TrainOptions* result) {
+  result->logging_steps = options.integer("logging_steps");
+  result->log_format = choice<train::LogFormat>(options, "log_format", {"text", "json"});
+  const std::string& names = options.text("report_to");
+  bool none = false;
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t comma = std::min(names.find(',', begin), names.size());
+    const std::string name = names.substr(begin, comma - begin);
+    begin = comma + 1;
+    if (name == "jsonl")
+      result->report_to_jsonl = true;
+    else if (name == "tensorboard")
+      result->report_to_tensorboard = true;
+    else if (name == "none")
+      none = true;
+    else
+      throw_usage(options.place("report_to") + ": \"" + name + "\" is no place to report to",
+                  "give none, jsonl, tensorboard, or several with commas");
+  }
+  if (none && (result->report_to_jsonl || result->report_to_tensorboard))
+    throw_usage(options.place("report_to") + ": none contradicts the others", "leave it out");
 }
 
 void fill_saving(const cli::Options& options, train::TrainOptions* result) {
@@ -327,9 +407,8 @@ train::TrainOptions train_options(const cli::Options& options) {
   result.gradient_checkpointing = options.flag("gradient_checkpointing");
   fill_evaluation(options, &result);
   fill_saving(options, &result);
-  result.logging_steps = options.integer("logging_steps");
-  result.log_format = choice<train::LogFormat>(options, "log_format", {"text", "json"});
-  result.report_to_jsonl = options.text("report_to") == "jsonl";
+  fill_best(options, &result);
+  fill_reports(options, &result);
   result.json = options.flag("json");
   if (options.has("threads")) result.threads = static_cast<int>(options.integer("threads"));
   result.resolved_config_json = options.resolved().dump(2) + "\n";

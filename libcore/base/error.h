@@ -30,7 +30,9 @@ class LF_API Error : public std::exception {
   const std::string& where() const noexcept { return where_; }
   const std::string& message() const noexcept { return message_; }
   const std::string& hint() const noexcept { return hint_; }
-  const char* what() const noexcept override { return line_.c_str(); }  // "where: what; hint"
+  const char* what() const noexcept override { return line_.c_str(); }
+  // "where: what; hint": one line whatever the parts hold (control characters spelled \xNN, parts of
+  // over 1,000 bytes cut).
 
  private:
   ErrorCode code_;

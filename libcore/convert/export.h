@@ -24,8 +24,8 @@ struct ExportOptions {
   std::filesystem::path output_path;
   std::filesystem::path adapter;  // a PEFT folder or a checkpoint that holds one; empty: none
   bool merge = false;             // hf, gguf: adds the adapter to the weights; needs adapter
-  std::string dtype;  // hf: "bf16", "fp8", "fp32"; gguf: "bf16", "fp16", "fp32", "q8_0";
-                      // empty: bf16
+  std::string dtype;  // hf: "bf16", "fp8", "fp32"; gguf: "bf16", "fp16", "fp32", "q8_0"; empty:
+                      // bf16, or hf as it came in where an FP8 checkpoint was imported
   uint64_t max_shard_bytes = 5'000'000'000;
   bool overwrite = false;
   bool dry_run = false;  // plan, check and report; write nothing

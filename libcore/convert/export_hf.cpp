@@ -8,6 +8,7 @@
 #include "convert/export_check.h"
 #include "convert/export_merge.h"
 #include "convert/export_rows.h"
+#include "convert/kept_fp8.h"
 #include "convert/merge.h"
 #include "convert/paths.h"
 #include "convert/roles.h"
@@ -72,6 +73,7 @@ struct PlannedExport {
   const ir::TensorEntry* entry = nullptr;  // stored
   DType dtype{};  // in the checkpoint; E4M3LA stands for F8_E4M3 with a scale tensor
   const formats::PeftModule* module = nullptr;  // merged into it
+  bool kept = false;                            // goes out with the bytes that the table has
 };
 
 class HfExport {
@@ -86,7 +88,7 @@ class HfExport {
 
   ExportReport run() {
     report_.format = "hf";
-    report_.dtype = options_.dtype.empty() ? "bf16" : options_.dtype;
+    decide_dtype();
     report_.family = model_.family;
     if (!options_.adapter.empty())
       adapter_.emplace(folder_with(options_.adapter, "adapter_config.json", "PEFT adapter"));
@@ -114,6 +116,20 @@ class HfExport {
     return *found;
   }
 
+  // An FP8 checkpoint that was kept goes out as it came in, unless another type is asked for.
+  void decide_dtype() {
+    report_.dtype = options_.dtype.empty() ? "bf16" : options_.dtype;
+    if (!holds_kept_fp8(model_)) return;
+    if (!options_.merge && (options_.dtype.empty() || options_.dtype == "fp8")) {
+      as_imported_ = true;
+      report_.dtype = "fp8";
+    } else if (options_.dtype == "fp8") {
+      throw_usage("--dtype fp8 with --merge would round the weights of " +
+                      reader_.folder().string() + ", an FP8 checkpoint, a second time",
+                  "use --dtype bf16");
+    }
+  }
+
   void plan_tensors() {
     const models::Family& f = family();
     const auto roles = tensor_roles(model_.graph);
@@ -123,6 +139,12 @@ class HfExport {
       PlannedExport planned;
       planned.name = each.name;
       planned.entry = &model_.stored_tensor(each.loongir);
+      if (as_imported_) {
+        planned.kept = true;
+        planned.dtype = planned.entry->dtype;
+        exports_.push_back(std::move(planned));
+        continue;
+      }
       const auto role = roles.find(planned.entry->name);
       quant::TensorFacts facts;
       facts.name = each.name;
@@ -184,6 +206,13 @@ class HfExport {
       const bool fp8 = each.dtype == DType::kE4M3LA;
       out.push_back({each.name, fp8 ? DType::kF8E4M3 : each.dtype, each.entry->shape});
       if (!fp8) continue;
+      if (each.kept) {
+        const ir::SourceScale& scale = each.entry->source_scale;
+        out.push_back({scale.name, model_.stored_tensor(each.entry->scale).dtype, scale.shape});
+        for (const std::string& name : each.entry->companions)
+          out.push_back({name, model_.stored_tensor(name).dtype, model_.stored_tensor(name).shape});
+        continue;
+      }
       out.push_back({scale_name(each.name),
                      DType::kF32,
                      {each.entry->rows() / block_, each.entry->cols() / block_}});
@@ -194,6 +223,7 @@ class HfExport {
   // The source's config.json with the element type of this checkpoint.
   std::string config_text() const {
     Json config = model_.config;
+    if (as_imported_) return config.dump(2) + "\n";
     const bool v5 = config.contains("dtype") && !config.contains("torch_dtype");
     config.set(v5 ? "dtype" : "torch_dtype", report_.dtype == "fp32" ? "float32" : "bfloat16");
     config.erase("quantization_config");
@@ -231,7 +261,27 @@ class HfExport {
     report_.files = folder_names(options_.output_path);
   }
 
+  void write_kept(formats::ShardedWriter* writer, const PlannedExport& each) {
+    converter_.run(
+        rows_of(reader_, *each.entry, nullptr), each.dtype,
+        [&](std::span<const uint8_t> bytes, int64_t) {
+          writer->write(each.name, bytes);
+          done_ += bytes.size();
+        },
+        [&](int64_t) {
+          if (progress_) progress_({std::min(done_, report_.bytes), report_.bytes, each.name});
+        });
+    if (each.dtype != DType::kE4M3LA) return;
+    writer->write(each.entry->source_scale.name, source_scales(reader_, *each.entry));
+    for (const std::string& name : each.entry->companions)
+      writer->write(name, dense_bytes(reader_, model_.stored_tensor(name)));
+  }
+
   void write_tensor(formats::ShardedWriter* writer, const PlannedExport& each) {
+    if (each.kept) {
+      write_kept(writer, each);
+      return;
+    }
     std::optional<LoraDelta> delta;
     if (each.module != nullptr) delta.emplace(*adapter_, *each.module);
     const RowSource rows = rows_of(reader_, *each.entry, delta ? &*delta : nullptr);
@@ -269,6 +319,7 @@ class HfExport {
   std::vector<PlannedExport> exports_;
   std::vector<data::TokenizerFile> files_;
   ExportReport report_;
+  bool as_imported_ = false;               // an FP8 checkpoint goes out as it came in
   int64_t block_ = kernels::kWeightBlock;  // of the FP8 weights in the checkpoint
   uint64_t done_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "convert/import_plan.h"
+#include "convert/kept_fp8.h"
 #include "convert/paths.h"
 #include "convert/stripes.h"
 #include "ir/layout.h"
@@ -57,13 +58,20 @@ class ImportRun {
   void write_tensor(ir::Writer* writer, size_t i) {
     const models::PlannedTensor& planned = plan_.model.tensors[i];
     const ir::TensorEntry& entry = plan_.entries[i];
-    const RowSource rows = rows_of(*plan_.source, planned);
-    writer->begin_tensor(entry);
+    const formats::QuantizedTensor* kept = plan_.kept[i];
+    const RowSource rows = kept != nullptr ? kept_rows(plan_.quantized->stored(), *kept)
+                                           : rows_of(*plan_.source, planned);
+    std::vector<ir::TensorEntry> carried;
+    if (kept != nullptr) carried = carried_entries(*kept);
+    writer->begin_tensor(entry, carried);
     const uint64_t before = done_;
-    const Converted converted = converter_.run(
+    int64_t nan_codes = 0;
+    Converted converted = converter_.run(
         rows, entry.dtype,
-        [writer](std::span<const uint8_t> bytes, int64_t count) {
+        [&](std::span<const uint8_t> bytes, int64_t count) {
           writer->write_rows(bytes.data(), count);
+          if (kept == nullptr) return;
+          for (uint8_t code : bytes) nan_codes += (code & 0x7F) == 0x7F;
         },
         [&](int64_t rows_done) {
           done_ = before + planned.source->bytes / static_cast<uint64_t>(rows.rows) *
@@ -71,7 +79,12 @@ class ImportRun {
           if (progress_) progress_({done_, total_, planned.name});
         });
     done_ = before + planned.source->bytes;
-    if (entry.block_rows > 0) writer->set_scales(converted.scales);
+    if (kept != nullptr) {
+      converted.counts.nan = nan_codes;
+      write_companions(writer, *kept);
+    } else if (entry.block_rows > 0) {
+      writer->set_scales(converted.scales);
+    }
     writer->finish_tensor();
     plan_.report.nan_elements += converted.counts.nan;
     if (converted.counts.nan > 0) {
@@ -83,6 +96,13 @@ class ImportRun {
                                       std::to_string(converted.counts.overflow) +
                                       " infinite values, stored as the largest ones of FP8");
     }
+  }
+
+  void write_companions(ir::Writer* writer, const formats::QuantizedTensor& kept) const {
+    const formats::TensorSource& stored = plan_.quantized->stored();
+    writer->set_scale_bytes(kept_scales(stored, kept));
+    for (const formats::StoredTensor* each : kept.companions)
+      writer->set_carried(each->name, stored_bytes(stored, *each));
   }
 
   const ImportOptions& options_;

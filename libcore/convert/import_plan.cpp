@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "convert/kept_fp8.h"
 #include "convert/reorder.h"
 #include "convert/roles.h"
 #include "convert/tied.h"
@@ -12,6 +13,7 @@
 #include "ir/layout.h"
 #include "kernels/types.h"
 #include "support/printable.h"
+#include "tensor/convert.h"
 
 namespace loongforge::convert {
 namespace {
@@ -38,6 +40,8 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
   if (gguf == nullptr) {
     plan->config = formats::read_hf_config(input / "config.json");
     plan->family = &models::choose_family(plan->config, options.model_name);
+    plan->source = formats::with_quantization(std::move(plan->source), plan->config);
+    plan->quantized = dynamic_cast<const formats::QuantizedSource*>(plan->source.get());
     return;
   }
   const std::string& architecture = gguf->require_string("general.architecture");
@@ -135,16 +139,48 @@ std::string default_name(const fs::path& input) {
   return (fs::is_directory(input) ? path.filename() : path.stem()).string();
 }
 
+// An FP8 checkpoint asked for in FP8 stays what it is: its codes, and everything else in its type.
+bool keeps_source(const ImportOptions& options, const ImportPlan& plan) {
+  if (options.quantize != "fp8" || plan.quantized == nullptr) return false;
+  for (const models::PlannedTensor& planned : plan.model.tensors) {
+    const formats::QuantizedTensor* tensor = plan.quantized->quantized(*planned.source);
+    if (tensor != nullptr && tensor->scheme == formats::QuantScheme::kFp8) return true;
+  }
+  return false;
+}
+
+// The decision for a tensor of such a checkpoint.
+quant::Decision keep_tensor(const ImportPlan& plan, const models::PlannedTensor& planned,
+                            const formats::QuantizedTensor* kept, ir::TensorEntry* entry) {
+  if (kept != nullptr) {
+    *entry = kept_entry(*kept, planned.name);
+    kept_scales(plan.quantized->stored(), *kept);  // whether they can be kept
+    return {quant::Storage::kFp8, entry->dtype, "kept as the checkpoint has it"};
+  }
+  DType dtype = source_dtype(*planned.source);
+  if (!tensor::converts_from_f32(dtype)) dtype = DType::kF32;
+  return {quant::Storage::kSource, dtype, "the checkpoint keeps it in higher precision"};
+}
+
 void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
   const quant::AmpPolicy policy =
       quant::AmpPolicy::standard(options.quantize, options.quantize_head);
   const auto roles = tensor_roles(plan->model.graph);
   const std::string& head = plan->model.graph.nodes.back().params.at("weight");
   ir::FilePlan files(plan->page);
+  const bool keep = keeps_source(options, *plan);
+  if (keep && options.quantize_head) {
+    throw_usage("--quantize_head does not go with " + options.input_path.string() +
+                    ", an FP8 checkpoint that is kept as it is",
+                "leave it out, or convert the bf16 checkpoint");
+  }
   for (const models::PlannedTensor& planned : plan->model.tensors) {
     if (!plan->source->readable_f32(*planned.source)) {
       throw_bad_data(planned.source->where(),
-                     "has the type " + planned.source->type + ", which cannot be read");
+                     "has the type " + planned.source->type + ", which cannot be read",
+                     planned.source->type.starts_with("F8") && !plan->gguf
+                         ? "an FP8 checkpoint says so by quantization_config in its config.json"
+                         : "");
     }
     ir::TensorEntry entry;
     entry.name = planned.name;
@@ -158,15 +194,24 @@ void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
     facts.tied = role == quant::TensorRole::kEmbedding && planned.name == head;
     facts.source = source_dtype(*planned.source);
     quant::Decision decision = policy.decide(facts);
-    entry.dtype = decision.dtype;
-    if (decision.storage == quant::Storage::kFp8)
+    const formats::QuantizedTensor* kept =
+        keep ? plan->quantized->quantized(*planned.source) : nullptr;
+    if (keep) {
+      decision = keep_tensor(*plan, planned, kept, &entry);
+    } else if (decision.storage == quant::Storage::kFp8) {
       entry.block_rows = entry.block_cols = kernels::kWeightBlock;
+    }
+    entry.dtype = decision.dtype;
     plan->report.parameters += facts.elements;
     plan->report.source_bytes += planned.source->bytes;
-    files.place(ir::placed_bytes(entry));
+    files.place(ir::placed_bytes(
+        entry, kept != nullptr ? carried_entries(*kept) : std::vector<ir::TensorEntry>()));
+    plan->kept.push_back(kept);
     plan->decisions.push_back(std::move(decision));
     plan->entries.push_back(std::move(entry));
   }
+  // What was decoded is no longer what the configuration says.
+  if (plan->quantized != nullptr && !keep) plan->config.raw.erase("quantization_config");
   plan->stored_bytes = plan->report.stored_bytes = files.total_bytes();
   plan->report.weight_files = files.files();
 }

@@ -13,6 +13,7 @@
 #include "data/tokenizer.h"
 #include "formats/gguf.h"
 #include "formats/hf_config.h"
+#include "formats/quantized_source.h"
 #include "formats/tensor_source.h"
 #include "ir/model.h"
 #include "models/registry.h"
@@ -22,12 +23,15 @@ namespace loongforge::convert {
 
 struct ImportPlan {
   std::unique_ptr<formats::TensorSource> source;
+  const formats::QuantizedSource* quantized = nullptr;  // source, where the checkpoint is quantised
   bool gguf = false;
   formats::HfConfig config;
   const models::Family* family = nullptr;
   models::ModelPlan model;
   std::vector<quant::Decision> decisions;  // per model.tensors
-  std::vector<ir::TensorEntry> entries;    // per model.tensors: name, dtype, shape, scale block
+  // Per model.tensors: the weight of an FP8 checkpoint that is stored as it is; null else.
+  std::vector<const formats::QuantizedTensor*> kept;
+  std::vector<ir::TensorEntry> entries;  // per model.tensors: name, dtype, shape, scale block
   std::vector<data::TokenizerFile> tokenizer_files;
   std::optional<std::string>
       generation_config;    // generation_config.json: the source's, or made (GGUF)

@@ -62,6 +62,7 @@ struct ChatTemplate::Impl {
   std::string source, where;
   Json special_tokens;
   jinja::Template tree;
+  std::optional<ChatTemplate> tool_use;
 };
 
 ChatTemplate::ChatTemplate(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -108,7 +109,13 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::string& path, std::str
   std::vector<Found> found = folder_templates(file, config);
   if (found.empty()) return std::nullopt;
   const Found& chosen = choose(found, name, path);
-  return from_source(chosen.source, config.special_tokens, chosen.where);
+  ChatTemplate made = from_source(chosen.source, config.special_tokens, chosen.where);
+  for (const Found& other : found) {
+    if (!name.empty() || other.name != "tool_use" || &other == &chosen || made.impl_->tool_use)
+      continue;
+    made.impl_->tool_use.emplace(from_source(other.source, config.special_tokens, other.where));
+  }
+  return made;
 }
 
 RenderedChat ChatTemplate::render_context(const Json& context,
@@ -143,6 +150,10 @@ RenderedChat ChatTemplate::render_with_spans(const Json& messages, bool add_gene
 std::string ChatTemplate::render(const Json& messages, bool add_generation_prompt,
                                  const Json& extra) const {
   return render_with_spans(messages, add_generation_prompt, extra).text;
+}
+
+const ChatTemplate& ChatTemplate::suited(bool tools) const {
+  return tools && impl_->tool_use ? *impl_->tool_use : *this;
 }
 
 bool ChatTemplate::has_generation_blocks() const { return impl_->tree.has_generation; }

@@ -30,7 +30,8 @@ class LF_API ChatTemplate {
  public:
   // The template of a tokenizer folder (chat_template.jinja, else tokenizer_config.json's
   // chat_template) or a GGUF file (tokenizer.chat_template), with its special tokens. name picks
-  // one of several ("default" when empty; an unknown name is an Error that lists the known ones).
+  // one of several ("default" when empty, with "tool_use" for conversations with tools; an unknown
+  // name is an Error that lists the known ones).
   // nullopt: the model has none.
   static std::optional<ChatTemplate> load(const std::string& path, std::string_view name = {});
   // source: the template. special_tokens: object with bos_token, eos_token, ... where: name of the
@@ -53,6 +54,9 @@ class LF_API ChatTemplate {
   // clock).
   RenderedChat render_context(const support::Json& context,
                               std::optional<std::time_t> now = {}) const;
+
+  // This template, or the one named "tool_use" beside it where a conversation has tools.
+  const ChatTemplate& suited(bool tools) const;
 
   bool has_generation_blocks() const;
   const std::string& source() const;

@@ -172,6 +172,13 @@ AssistantTurn TurnFinder::find(size_t index) const {
   const std::optional<size_t> begin = words_begin(index, *around, turn.end);
   if (!begin) fail(index, "the template changes it");
   turn.begin = *begin;
+  // White space that the prompt leaves to the answer (Llama 2's "[/INST]") is the model's to say.
+  if (turn.begin > 0 && is_blank(std::string_view(text_).substr(turn.begin - 1, 1))) {
+    const std::optional<size_t> prompt = prompt_end(index);
+    if (prompt && *prompt < turn.begin &&
+        is_blank(std::string_view(text_).substr(*prompt, turn.begin - *prompt)))
+      turn.begin = *prompt;
+  }
   // Thoughts given apart from the content are the assistant's as well.
   const Json* thoughts = messages_[index].find("reasoning_content");
   if (thoughts != nullptr && thoughts->is_string() && !is_blank(thoughts->as_string())) {
@@ -194,15 +201,17 @@ Json template_variables(const Conversation& conversation) {
   return variables;
 }
 
-std::string render_chat(const ChatTemplate& chat, const Conversation& conversation,
+std::string render_chat(const ChatTemplate& any, const Conversation& conversation,
                         bool add_generation_prompt) {
+  const ChatTemplate& chat = any.suited(!conversation.tools.is_null());
   return naming_record(conversation.where, [&] {
     return chat.render(conversation.messages, add_generation_prompt,
                        template_variables(conversation));
   });
 }
 
-ChatText render_turns(const ChatTemplate& chat, const Conversation& conversation) {
+ChatText render_turns(const ChatTemplate& any, const Conversation& conversation) {
+  const ChatTemplate& chat = any.suited(!conversation.tools.is_null());
   ChatText result;
   if (chat.has_generation_blocks()) {
     RenderedChat rendered = naming_record(conversation.where, [&] {

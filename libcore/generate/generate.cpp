@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "kernels/rows.h"
 
 namespace loongforge::generate {
 namespace {
@@ -21,7 +20,7 @@ graph::Batch next_batch(std::span<const int32_t> ids, int64_t position) {
 
 }  // namespace
 
-std::vector<int32_t> generate_greedy(graph::Executor& executor, int64_t vocab, std::span<const int32_t> prompt,
+std::vector<int32_t> generate_tokens(graph::Executor& executor, int64_t vocab, std::span<const int32_t> prompt,
                                      const GenerateOptions& options, const std::function<void(int32_t)>& on_token) {
   if (prompt.empty()) throw_bad_data("", "a prompt without tokens cannot be continued");
   const int64_t limit = executor.plan().options.max_positions;
@@ -37,12 +36,13 @@ std::vector<int32_t> generate_greedy(graph::Executor& executor, int64_t vocab, s
   request.cache = &cache;
   request.logits = logits.data();
 
+  Sampler sampler(options.sampling);
   std::vector<int32_t> result;
   std::vector<int32_t> feed(prompt.begin(), prompt.end());
   const int64_t choices = options.vocab_limit > 0 ? std::min(options.vocab_limit, vocab) : vocab;
   while (static_cast<int64_t>(result.size()) < count) {
     executor.run(next_batch(feed, cache.length()), request);
-    const int32_t id = static_cast<int32_t>(kernels::argmax(logits.data(), choices));
+    const int32_t id = sampler.choose({logits.data(), static_cast<size_t>(choices)}, options.prompt_number, cache.length());
     result.push_back(id);
     if (on_token) on_token(id);
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) break;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "graph/weight_codes.h"
 #include "support/sm4.h"
+#include "tensor/convert.h"
 
 namespace loongforge::graph {
 namespace {
@@ -190,13 +191,13 @@ Elem ParameterLoader::target_elem(const ir::TensorEntry& entry, Weight* weight) 
   if (d.by_request && asks_fp8 && recipe.precision == quant::RunPrecision::kFp32)
     throw_usage("--precision_override " + entry.name + ": a run in fp32 rounds nothing",
                 "leave out --fp8_precision fp32, or the override");
-  if (entry.dtype == DType::kE4M3LA && !options_.train_all) {
+  if (entry.dtype == DType::kE4M3LA && !options_.train_all && weight->role != quant::TensorRole::kEmbedding) {
     // The codes are exact images, whatever computes; FP8 is never made from FP8.
     if (!asks_fp8 || recipe.weight_elem() != Elem::kE4M3) weight->reason += "; the file's FP8 codes as they are";
     return Elem::kE4M3;
   }
   if (asks_fp8) return recipe.fp8() ? recipe.weight_elem() : Elem::kE4M3;
-  if (d.storage == quant::Storage::kF32 && (options_.train_all || entry.dtype == DType::kF32)) return Elem::kF32;
+  if (d.storage == quant::Storage::kF32 && (options_.train_all || entry.dtype != DType::kBF16)) return Elem::kF32;
   return Elem::kBf16;
 }
 
@@ -237,7 +238,7 @@ void ParameterLoader::stripe_to_f32(const ir::TensorEntry& entry, const uint8_t*
         for (int64_t c = 0; c < cols; ++c) dst[c] *= scale[c / entry.block_cols];
         break;
       }
-      default: break;  // refused in load_weight
+      default: tensor::to_f32(entry.dtype, src, static_cast<size_t>(cols), dst); break;  // shape_weight lets no other in
     }
   });
 }
@@ -289,7 +290,7 @@ float ParameterLoader::largest(const ir::TensorEntry& entry) const {
 // Shape and element of a packed weight; which scales an FP8 tensor of the file has.
 void ParameterLoader::shape_weight(Weight* weight) {
   const ir::TensorEntry& entry = reader_.model().stored_tensor(weight->name);
-  if (entry.dtype != DType::kF32 && entry.dtype != DType::kBF16 && entry.dtype != DType::kE4M3LA)
+  if (!tensor::converts_to_f32(entry.dtype) && entry.dtype != DType::kE4M3LA)
     throw_bad_data(reader_.folder().string() + ": " + entry.name,
                    "weights stored as " + std::string(tensor::dtype_name(entry.dtype)) + " cannot be run",
                    "convert the model again");
@@ -300,10 +301,12 @@ void ParameterLoader::shape_weight(Weight* weight) {
   if (entry.dtype == DType::kE4M3LA) {
     const bool ours = entry.block_rows == kernels::kWeightBlock && entry.block_cols == kernels::kWeightBlock &&
                       reader_.read_scale_exponents(entry, &weight->exponents);
-    // Scales that are no power of two (a foreign FP8 checkpoint) are applied in fp32 and rounded once to bf16.
-    if (!ours && !options_.train_all) {
-      packed.elem = Elem::kBf16;
+    // Other scales (of a foreign FP8 checkpoint) are applied in fp32 and rounded once to bf16; not at all where
+    // everything is fp32. What is trained gets codes of its own from its master.
+    if (!ours && is_fp8(packed.elem) && !options_.train_all) {
+      packed.elem = weight->precision == kernels::Precision::kF32 ? Elem::kF32 : Elem::kBf16;
       weight->reason += "; scales of the file that are applied once";
+      ++params_->decoded_weights_;
     }
     if (!is_fp8(packed.elem)) weight->exponents.clear();
   }

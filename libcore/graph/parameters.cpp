@@ -59,6 +59,13 @@ void Parameters::refresh(ThreadPool& pool, quant::StatsMap* stats, bool measure_
   }
 }
 
+std::string Parameters::decoded_note() const {
+  if (decoded_weights_ == 0) return {};
+  return std::to_string(decoded_weights_) +
+         " FP8 weights have scales that are no powers of two in blocks of 128 x 128: they run decoded, in " +
+         (options_.recipe.precision == quant::RunPrecision::kFp32 ? "fp32" : "bf16, at twice the memory of their codes");
+}
+
 int64_t Parameters::trainable_count() const {
   int64_t n = 0;
   for (const Trainable& t : trainables_) n += t.size();

@@ -116,6 +116,9 @@ class LF_API Parameters {
   int64_t parameter_count() const { return parameter_count_; }       // of the model, adapters not counted
   int64_t linear_parameter_count() const { return linear_count_; }   // weights of linears, head included
   int64_t trainable_count() const;
+  // FP8 weights of the file whose scales are no powers of two in blocks of 128 x 128: they run decoded, in bf16 (fp32).
+  int64_t decoded_weights() const { return decoded_weights_; }
+  std::string decoded_note() const;  // one line that says so; empty when there are none
   size_t resident_bytes() const;  // packed weights, vectors, masters, adapters: what loading takes, declared or loaded
 
  private:
@@ -128,7 +131,7 @@ class LF_API Parameters {
   std::map<std::string, Adapter> adapters_;
   std::vector<Trainable> trainables_;
   AlignedBuffer packed_, masters_;
-  int64_t trainable_floats_ = 0, parameter_count_ = 0, linear_count_ = 0;
+  int64_t trainable_floats_ = 0, parameter_count_ = 0, linear_count_ = 0, decoded_weights_ = 0;
 };
 
 }  // namespace loongforge::graph

@@ -216,6 +216,8 @@ void validate_files(const Model& model, const std::filesystem::path& folder) {
       ends[entry.file] = std::max(ends[entry.file], entry.offset + entry.bytes);
   }
   for (const auto& [name, end] : ends) {
+    if (!std::filesystem::exists(folder / name))
+      throw_bad_data((folder / name).string(), "does not exist, but the tensor table names it");
     const File file = File::open_read(folder / name);
     const std::string where = file.path().string();
     const uint64_t size = file.size(), expected = round_up(end, kTensorAlignment);

@@ -50,12 +50,6 @@ void check_mathematics(const HfConfig& config) {
                    "hidden_act \"" + printable(config.hidden_act, 60) + "\" is not supported",
                    "known: silu");
   }
-  if (!config.quant_method.empty()) {
-    throw_bad_data(
-        config.where,
-        "the checkpoint is quantised (" + config.quant_method + "), which cannot be read",
-        "take the bf16 or fp16 checkpoint of this model");
-  }
   if (config.rope.type == "longrope") {
     throw_bad_data(config.where, "rope type \"longrope\" is not supported",
                    "known: default, linear, dynamic, yarn, llama3");

@@ -44,8 +44,10 @@ void print_samples(Session& session, graph::Parameters& params) {
   g.max_new_tokens = o.sample_max_new_tokens;
   g.stop_ids = session.stop_ids();
   g.vocab_limit = session.tokenizer().vocab_size();
+  g.sampling = {o.sample_temperature, o.sample_top_k, o.sample_top_p, o.seed};
   for (const data::Prompt& p : prompts) {
-    const std::vector<int32_t> ids = generate::generate_greedy(executor, session.vocab(), p.ids, g);
+    const std::vector<int32_t> ids = generate::generate_tokens(executor, session.vocab(), p.ids, g);
+    ++g.prompt_number;
     const std::string text = session.tokenizer().decode(ids, true);
     if (!o.json) {
       session.print("prompt: " + p.text + "\nanswer: " + text + "\n\n");

@@ -18,7 +18,7 @@ struct EvalResult {
 // The same to the bit for every --per_device_eval_batch_size.
 EvalResult evaluate(Session& session, graph::Parameters& params, const data::SampleSet& samples);
 
-// Greedy answers to --sample_prompts, printed to stdout (one JSON object a prompt with --json).
+// Answers to --sample_prompts, printed to stdout (one JSON object a prompt with --json).
 void print_samples(Session& session, graph::Parameters& params);
 
 }  // namespace loongforge::train

@@ -72,9 +72,15 @@ struct TrainOptions {
   Strategy save_strategy = Strategy::kSteps;
   int64_t save_steps = 500;
   int64_t save_total_limit = 2;
+  bool load_best_model_at_end = false; // the run's final model is the best evaluated one; eval and save strategies are equal
+  bool greater_is_better = false;      // of metric_for_best_model, which is eval_loss
+  bool track_best = false;             // one of these two asks for it, or metric_for_best_model was named
+  int64_t early_stopping_patience = 0; // evaluations without improvement that end the run; 0: none do
+  double early_stopping_threshold = 0;
   std::string resume_from_checkpoint;  // "", "true" (the newest that verifies) or a checkpoint folder
   int64_t logging_steps = 1;
   bool report_to_jsonl = false;        // output_dir/metrics.jsonl
+  bool report_to_tensorboard = false;  // output_dir/runs
   LogFormat log_format = LogFormat::kText;
   int64_t max_nonfinite_steps = 10;    // that many skipped steps in a row end the run
 
@@ -84,6 +90,9 @@ struct TrainOptions {
   int64_t preview = 0;                 // samples to show; > 0 shows them and ends
   std::string sample_prompts;          // file: one prompt a line, or JSONL {"prompt"} / {"messages"}
   int64_t sample_max_new_tokens = 128;
+  double sample_temperature = 0;       // 0: greedy
+  double sample_top_p = 1;
+  int64_t sample_top_k = 0;            // 0: all
 
   int threads = 0;                     // 0: one per core within affinity mask and quota
   std::string resolved_config_json;    // written to output_dir as it is

@@ -64,6 +64,40 @@ std::string step_text(const StepFacts& f) {
   return text;
 }
 
+support::Json eval_json(const EvalFacts& f) {
+  support::Json json = support::Json::object();
+  json.set("event", "eval");
+  json.set("step", f.step);
+  json.set("epoch", f.epoch);
+  json.set("eval_loss", number(f.loss));
+  json.set("perplexity", number(f.perplexity));
+  json.set("tokens", f.tokens);
+  return json;
+}
+
+std::string eval_text(const EvalFacts& f) {
+  return "step " + std::to_string(f.step) + " | eval_loss " + format("%.4f", f.loss) + " | perplexity " +
+         format("%.3f", f.perplexity);
+}
+
+support::Json step_history(const StepFacts& f) {
+  support::Json entry = support::Json::object();
+  entry.set("epoch", f.epoch);
+  entry.set("grad_norm", number(f.grad_norm));
+  entry.set("learning_rate", f.lr);
+  entry.set("loss", number(f.loss));
+  entry.set("step", f.step);
+  return entry;
+}
+
+support::Json eval_history(const EvalFacts& f) {
+  support::Json entry = support::Json::object();
+  entry.set("epoch", f.epoch);
+  entry.set("eval_loss", number(f.loss));
+  entry.set("step", f.step);
+  return entry;
+}
+
 void OverflowReporter::add(int64_t step, const std::map<std::string, int64_t>& by_layer) {
   for (const auto& [layer, count] : by_layer) pending_[layer] += count;
   if (pending_.empty() || step - last_report_ < kInterval) return;

@@ -24,8 +24,18 @@ struct StepFacts {
   bool skipped = false;                // gradients were not finite
 };
 
+struct EvalFacts {
+  int64_t step = 0, tokens = 0;
+  double epoch = 0, loss = 0, perplexity = 0;
+};
+
 support::Json step_json(const StepFacts& facts);     // step, loss, lr, grad_norm, tokens_per_s, step_ms, mem_mb, fp8_overflow, ...
 std::string step_text(const StepFacts& facts);
+support::Json eval_json(const EvalFacts& facts);
+std::string eval_text(const EvalFacts& facts);
+// Their entries in trainer_state.json, with the names that scripts for Hugging Face's know.
+support::Json step_history(const StepFacts& facts);
+support::Json eval_history(const EvalFacts& facts);
 
 // "FP8 overflow detected in layer.<name>": at most one report every kInterval steps, counts summed in between.
 class OverflowReporter {

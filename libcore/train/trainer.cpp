@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/process_memory.h"
 #include "train/adapter_io.h"
 #include "train/evaluate.h"
@@ -63,6 +64,7 @@ int dry_run(Session& session) {
   const RunShape shape = shape_run(session.options(), data.train);
   auto params = graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
   const MemoryForecast m = forecast_memory(session, shape, *params);
+  if (params->decoded_weights() > 0) log_info(params->decoded_note());
   const double share = 100.0 * static_cast<double>(params->trainable_count()) / static_cast<double>(params->parameter_count());
   if (session.options().json) {
     Json json = Json::object();

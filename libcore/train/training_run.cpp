@@ -1,9 +1,5 @@
 #include "train/training_run.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,6 +13,7 @@
 #include "optim/clip.h"
 #include "optim/schedule.h"
 #include "train/adapter_io.h"
+#include "train/checkpoint_manifest.h"
 #include "train/dropout.h"
 #include "train/evaluate.h"
 #include "train/fp8_report.h"
@@ -32,6 +29,17 @@ constexpr int kExitRequeue = 75, kExitInterrupted = 130;
 
 std::string megabytes(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MB"; }
 
+// What Hugging Face's estimate of floating point operations leaves out.
+int64_t embedding_parameters(const ir::Model& model) {
+  int64_t count = 0;
+  for (const ir::Node& node : model.graph.nodes) {
+    const auto weight = node.params.find("weight");
+    if (node.op != "embedding" || weight == node.params.end()) continue;
+    if (const ir::TensorEntry* entry = model.find_tensor(weight->second)) count += entry->rows() * entry->cols();
+  }
+  return count;
+}
+
 std::vector<optim::ParameterView> views_of(const graph::Parameters& params) {
   std::vector<optim::ParameterView> views;
   for (const graph::Trainable& t : params.trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
@@ -45,19 +53,8 @@ TrainingRun::TrainingRun(Session& session, const TrainingData& data)
       options_(session.options()),
       data_(data),
       shape_(shape_run(session.options(), data.train)),
-      output_dir_(session.options().output_dir),
       random_(session.options().seed),
       overflow_(session.options().fp8_overflow_log_level) {}
-
-TrainingRun::~TrainingRun() {
-  if (lock_ < 0) return;
-  std::error_code ignored;
-  if (!started_) {  // refused before it began: as if it had never been
-    fs::remove(output_dir_ / ".lock", ignored);
-    if (created_) fs::remove(output_dir_, ignored);
-  }
-  ::close(lock_);  // releases the lock
-}
 
 // What decides the bits of a run: must be the same to continue it.
 Json TrainingRun::run_identity() const {
@@ -84,35 +81,6 @@ void TrainingRun::check_identity(const Json& saved) const {
       throw_usage("the checkpoint was made with another " + key + " (" + (before == nullptr ? "none" : before->dump()) +
                       ", now " + value.dump() + ")",
                   "resume with the options and data of the run, or start anew in another --output_dir");
-  }
-}
-
-void TrainingRun::open_output() {
-  std::error_code error;
-  created_ = fs::create_directories(output_dir_, error);
-  if (error) throw_failed(output_dir_.string(), "cannot be made: " + error.message());
-  lock_ = ::open((output_dir_ / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  if (lock_ < 0) throw_failed(output_dir_.string(), "cannot be written to");
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(std::exchange(lock_, -1));  // the file is the other run's
-    throw_usage(output_dir_.string() + " is in use by another run", "choose another --output_dir");
-  }
-
-  const std::string& resume = options_.resume_from_checkpoint;
-  if (resume == "true") {
-    resume_ = newest_checkpoint(output_dir_);
-    if (!resume_) log_warning("--resume_from_checkpoint: " + output_dir_.string() + " holds no checkpoint, the run starts anew");
-  } else if (!resume.empty()) {
-    verify_checkpoint(resume);
-    resume_ = resume;
-  }
-}
-
-// --overwrite_output_dir: what an earlier run left goes only once this one is ready to begin.
-void TrainingRun::remove_old_run() {
-  for (const fs::directory_entry& entry : fs::directory_iterator(output_dir_)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("checkpoint-") || name == "metrics.jsonl" || name == "latest") fs::remove_all(entry.path());
   }
 }
 
@@ -153,9 +121,9 @@ void TrainingRun::prepare_weights() {
   release_free_memory();  // what loading needed and freed
 
   const uint64_t need = checkpoint_bytes(*params_) * static_cast<uint64_t>(options_.save_total_limit + 1);
-  const uint64_t free = free_disk_bytes(output_dir_);
+  const uint64_t free = free_disk_bytes(folder_->path());
   if (free < need)
-    throw_failed(output_dir_.string(), "has " + megabytes(free) + " free, checkpoints will take " + megabytes(need),
+    throw_failed(folder_->path().string(), "has " + megabytes(free) + " free, checkpoints will take " + megabytes(need),
                  "free some space or choose another --output_dir");
 }
 
@@ -171,6 +139,7 @@ void TrainingRun::announce() const {
            " a step, " + std::to_string(shape_.plan.total_steps()) + " steps; threads " +
            std::to_string(session_.pool().threads()));
   log_info(session_.recipe().describe());
+  if (p.decoded_weights() > 0) log_info(p.decoded_note());
   const int64_t buffers = engine_->buffers_needed(shape_.micro_batches_per_step);
   const uint64_t bytes = static_cast<uint64_t>(buffers) * static_cast<uint64_t>(p.trainable_floats()) * 4;
   log_info("gradients: summed in " + std::to_string(shape_.lanes) + (shape_.lanes == 1 ? " lane, " : " lanes, ") +
@@ -178,28 +147,16 @@ void TrainingRun::announce() const {
   if (resume_) log_info("continued from " + resume_->string() + " at step " + std::to_string(state_.step));
 }
 
-void TrainingRun::emit(const Json& line, const std::string& text) {
-  const std::string json = line.dump();
-  if (options_.report_to_jsonl) {
-    const fs::path path = output_dir_ / "metrics.jsonl";
-    std::FILE* file = std::fopen(path.c_str(), "a");
-    const bool written = file != nullptr && std::fprintf(file, "%s\n", json.c_str()) > 0;
-    if (file == nullptr || std::fclose(file) != 0 || !written)
-      throw_failed(path.string(), "cannot be written", "the last checkpoint is intact");
-  }
-  session_.output().step_line(options_.log_format == LogFormat::kJson ? json.c_str() : text.c_str());
+void TrainingRun::show(const Json& line, const std::string& text) const {
+  const bool json = options_.log_format == LogFormat::kJson;
+  session_.output().step_line(json ? line.dump().c_str() : text.c_str());
 }
 
 void TrainingRun::report(const StepFacts& facts) {
   if (facts.step % options_.logging_steps != 0 && facts.step != facts.total_steps && !facts.skipped) return;
-  emit(step_json(facts), step_text(facts));
-  Json entry = Json::object();  // the names that scripts for Hugging Face's trainer_state.json know
-  entry.set("epoch", facts.epoch);
-  entry.set("grad_norm", std::isfinite(facts.grad_norm) ? Json(facts.grad_norm) : Json());
-  entry.set("learning_rate", facts.lr);
-  entry.set("loss", std::isfinite(facts.loss) ? Json(facts.loss) : Json());
-  entry.set("step", facts.step);
-  state_.log_history.push_back(std::move(entry));
+  show(step_json(facts), step_text(facts));
+  sinks_->step(facts);
+  state_.log_history.push_back(step_history(facts));
 }
 
 bool TrainingRun::step() {
@@ -258,37 +215,72 @@ bool TrainingRun::step() {
 void TrainingRun::evaluate_now() {
   if (data_.eval) {
     const EvalResult r = evaluate(session_, *params_, *data_.eval);
-    Json line = Json::object();
-    line.set("event", "eval");
-    line.set("step", state_.step);
-    line.set("epoch", shape_.plan.epoch_of(state_.step));
-    line.set("eval_loss", r.loss);
-    line.set("perplexity", r.perplexity());
-    line.set("tokens", r.tokens);
-    char text[128];
-    std::snprintf(text, sizeof text, "step %lld | eval_loss %.4f | perplexity %.3f", static_cast<long long>(state_.step), r.loss,
-                  r.perplexity());
-    emit(line, text);
-    Json entry = Json::object();
-    entry.set("epoch", shape_.plan.epoch_of(state_.step));
-    entry.set("eval_loss", r.loss);
-    entry.set("step", state_.step);
-    state_.log_history.push_back(std::move(entry));
+    const EvalFacts facts{state_.step, r.tokens, shape_.plan.epoch_of(state_.step), r.loss, r.perplexity()};
+    show(eval_json(facts), eval_text(facts));
+    sinks_->evaluation(facts);
+    state_.log_history.push_back(eval_history(facts));
+    if (state_.step > 0) note_evaluation(best_rules(), state_.step, r.loss, &state_.best);
   }
   if (!options_.sample_prompts.empty()) print_samples(session_, *params_);
 }
 
+BestRules TrainingRun::best_rules() const {
+  return {options_.track_best && data_.eval.has_value(), options_.greater_is_better, options_.early_stopping_patience,
+          options_.early_stopping_threshold};
+}
+
+TrainerFacts TrainingRun::trainer_facts() const {
+  TrainerFacts facts;
+  facts.max_steps = shape_.plan.total_steps();
+  facts.epoch = shape_.plan.epoch_of(state_.step);
+  facts.num_train_epochs = static_cast<double>(facts.max_steps) / static_cast<double>(shape_.plan.steps_per_epoch());
+  facts.train_batch_size = options_.per_device_train_batch_size;
+  facts.logging_steps = options_.logging_steps;
+  facts.eval_steps = options_.eval_steps;
+  facts.save_steps = options_.save_steps;
+  facts.flops_per_token = 6.0 * static_cast<double>(params_->parameter_count() - embedding_parameters(session_.reader().model()));
+  facts.best = best_rules();
+  return facts;
+}
+
 void TrainingRun::save() {
   if (saved_step_ == state_.step) return;
-  const CheckpointSource source{checkpoint_reader_ != nullptr ? checkpoint_reader_.get() : &session_.reader(),
-                                params_.get(),
-                                optimizer_.get(),
-                                base_model(),
-                                shape_.plan.total_steps(),
-                                shape_.plan.epoch_of(state_.step)};
-  const fs::path folder = save_checkpoint(output_dir_, state_, source, options_.save_total_limit);
+  note_checkpoint(state_.step, &state_.best);
+  // The model that the run began with, also when it was resumed: that checkpoint will be removed one day.
+  const CheckpointSource source{&session_.reader(), params_.get(), optimizer_.get(), base_model(), trainer_facts()};
+  const fs::path folder = save_checkpoint(folder_->path(), state_, source, options_.save_total_limit);
   saved_step_ = state_.step;
   log_info("saved " + folder.string());
+}
+
+// The run is over: `final` names its model, trainer_state.json stands where scripts look for it, prompts that were not
+// answered at the last evaluation are answered by the model that counts.
+void TrainingRun::finish() {
+  fs::path final_folder = folder_->checkpoint(state_.step);
+  if (options_.load_best_model_at_end && state_.best.checkpoint_step > 0) {
+    final_folder = folder_->checkpoint(state_.best.checkpoint_step);
+    verify_checkpoint(final_folder);
+    char metric[64];
+    std::snprintf(metric, sizeof metric, "%.6f", *state_.best.metric);
+    log_info("the best model is " + final_folder.string() + ": eval_loss " + metric);
+    if (!options_.sample_prompts.empty() && state_.best.checkpoint_step != state_.step) {
+      load_model(final_folder);
+      print_samples(session_, *params_);
+    }
+  }
+  folder_->point_final(final_folder);
+  write_text_atomic(folder_->path() / kTrainerStateFile, trainer_state_json(state_, trainer_facts()).dump(2) + "\n");
+}
+
+// In place of the weights of the last step; only what needs no gradient can follow.
+void TrainingRun::load_model(const fs::path& checkpoint) {
+  engine_.reset();
+  executor_.reset();
+  if (!params_->options().train_all) return load_adapter(checkpoint, *params_, session_.pool());
+  const graph::ParameterOptions options = params_->options();
+  params_.reset();
+  checkpoint_reader_ = std::make_unique<ir::Reader>(checkpoint);
+  params_ = graph::Parameters::load(*checkpoint_reader_, options, session_.pool());
 }
 
 bool TrainingRun::due(Strategy strategy, int64_t steps) const {
@@ -300,11 +292,12 @@ bool TrainingRun::due(Strategy strategy, int64_t steps) const {
 int TrainingRun::run() {
   // A model or a --lora_target that does not fit is refused before anything is written.
   graph::Parameters::declare(session_.reader(), session_.parameter_options(), session_.pool());
-  open_output();
+  folder_.emplace(options_.output_dir);
+  resume_ = folder_->resume(options_.resume_from_checkpoint);
   prepare_weights();
-  started_ = true;
-  if (!resume_ && options_.overwrite_output_dir) remove_old_run();
-  write_text_atomic(output_dir_ / "run_config.json", options_.resolved_config_json.empty() ? std::string("{}\n")
+  folder_->begin(!resume_ && options_.overwrite_output_dir);
+  const fs::path& output_dir = folder_->path();
+  write_text_atomic(output_dir / "run_config.json", options_.resolved_config_json.empty() ? std::string("{}\n")
                                                                                            : options_.resolved_config_json);
   Json info = Json::object();  // beside the configuration: what the run was made of
   info.set("version", LF_VERSION);
@@ -321,8 +314,9 @@ int TrainingRun::run() {
   info.set("datasets", std::move(datasets));
   info.set("tokens", data_.tokens);
   info.set("trained_tokens", data_.trained_tokens);
-  write_text_atomic(output_dir_ / "run_info.json", info.dump(2) + "\n");
+  write_text_atomic(output_dir / "run_info.json", info.dump(2) + "\n");
   announce();
+  sinks_.emplace(output_dir, options_.report_to_jsonl, options_.report_to_tensorboard, state_.step > 0 ? state_.step + 1 : 0);
   const Strategy eval_strategy =
       options_.eval_strategy == Strategy::kNo && data_.eval && options_.eval_steps > 0 ? Strategy::kSteps
                                                                                                      : options_.eval_strategy;
@@ -330,19 +324,26 @@ int TrainingRun::run() {
   const bool evaluates = eval_strategy != Strategy::kNo || !options_.sample_prompts.empty();
   const SignalGuard signals;
   if (eval_strategy != Strategy::kNo && options_.eval_on_start && state_.step == 0) evaluate_now();
-  while (state_.step < shape_.plan.total_steps()) {
+  while (state_.step < shape_.plan.total_steps() && !should_stop(best_rules(), state_.best)) {
     skipped_in_a_row_ = step() ? 0 : skipped_in_a_row_ + 1;
     if (skipped_in_a_row_ > 0) ++state_.nonfinite_steps;
     if (skipped_in_a_row_ >= options_.max_nonfinite_steps)
       throw_failed("", std::to_string(skipped_in_a_row_) + " steps in a row had gradients that are not finite",
                    "lower --learning_rate; the last checkpoint is intact");
-    const bool last = state_.step == shape_.plan.total_steps();
-    if (evaluates && (last || due(eval_strategy, options_.eval_steps))) evaluate_now();
+    bool last = state_.step == shape_.plan.total_steps();
+    if (evaluates && (last || due(eval_strategy, options_.eval_steps))) {
+      evaluate_now();
+      if (!last && should_stop(best_rules(), state_.best)) {
+        log_info("stopped early: " + std::to_string(state_.best.without_improvement) + " evaluations without improvement");
+        last = true;
+      }
+    }
     const StopRequest stop = SignalGuard::requested();
     if (last || stop != StopRequest::kNone || due(options_.save_strategy, options_.save_steps)) save();
     if (stop == StopRequest::kSaveAndRequeue && !last) return kExitRequeue;
     if (stop == StopRequest::kSaveAndStop && !last) return kExitInterrupted;
   }
+  finish();
   return 0;
 }
 

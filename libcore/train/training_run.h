@@ -10,6 +10,8 @@
 #include "train/batching.h"
 #include "train/checkpoint.h"
 #include "train/engine.h"
+#include "train/metric_sinks.h"
+#include "train/run_folder.h"
 #include "train/session.h"
 #include "train/step_report.h"
 #include "train/training_data.h"
@@ -45,15 +47,12 @@ MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::P
 class TrainingRun {
  public:
   TrainingRun(Session& session, const TrainingData& data);
-  ~TrainingRun();
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
   // The exit code: 0, 75 or 130.
   int run();
 
  private:
-  void open_output();
-  void remove_old_run();
   void prepare_weights();
   support::Json run_identity() const;
   void check_identity(const support::Json& saved) const;
@@ -64,15 +63,17 @@ class TrainingRun {
   void save();
   bool due(Strategy strategy, int64_t steps) const;
   std::string base_model() const;
-  void emit(const support::Json& line, const std::string& text);
+  void show(const support::Json& line, const std::string& text) const;
+  BestRules best_rules() const;
+  TrainerFacts trainer_facts() const;
+  void finish();
+  void load_model(const std::filesystem::path& checkpoint);
 
   Session& session_;
   const TrainOptions& options_;
   const TrainingData& data_;
   RunShape shape_;
-  std::filesystem::path output_dir_;
-  int lock_ = -1;
-  bool created_ = false, started_ = false;  // the folder by us; the run by writing its configuration
+  std::optional<RunFolder> folder_;
   std::optional<std::filesystem::path> resume_;
   std::unique_ptr<ir::Reader> checkpoint_reader_;  // full fine-tuning continued: the masters
   std::unique_ptr<graph::Parameters> params_;
@@ -81,6 +82,7 @@ class TrainingRun {
   std::unique_ptr<optim::AdamW> optimizer_;
   support::Sm4Random random_;
   CheckpointState state_;
+  std::optional<MetricSinks> sinks_;
   OverflowReporter overflow_;
   int64_t saved_step_ = -1;
   int64_t skipped_in_a_row_ = 0;

@@ -168,5 +168,18 @@ TEST_CASE("sources are ASCII") {
     }
 }
 
+// The tests of saving count, fail and stop at each step that base/file_ops.h makes: one that goes
+// round it is not tested.
+TEST_CASE("files are made, renamed and removed through base") {
+  for (const std::string& file : files_under("libcore", {".cpp", ".h"})) {
+    if (file.starts_with("libcore/base/")) continue;
+    const std::string code = code_only(slurp(source_root() / file));
+    for (const char* way :
+         {"ofstream", "fopen(", "fs::rename(", "filesystem::rename(", "create_director",
+          "copy_file", "fs::copy(", "remove_all(", "create_symlink", "mkdir("})
+      CHECK_MESSAGE(code.find(way) == std::string::npos, file << ": " << way);
+  }
+}
+
 }  // namespace
 }  // namespace loongforge::test

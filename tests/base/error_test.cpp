@@ -18,6 +18,17 @@ TEST_CASE("error: one line of where, what and hint") {
   CHECK(error.hint() == "h");
 }
 
+TEST_CASE("error: parts that quote a file stay on one line, and that line stays short") {
+  const Error error(ErrorCode::kBadData, "a\nb", "x\033[2J\x7f\ty", "\r");
+  CHECK(std::string(error.what()) == "a\\x0ab: x\\x1b[2J\\x7f\\x09y; \\x0d");
+  CHECK(error.where() == "a\nb");  // the parts are as they were given
+  std::string many;
+  for (int i = 0; i < 400'000; ++i) many += "\xE4\xBD\xA0";  // three bytes a character
+  const std::string line = Error(ErrorCode::kBadData, many, "m").what();
+  CHECK(line.size() < 1020);
+  CHECK(line.ends_with("\xE4\xBD\xA0...: m"));
+}
+
 TEST_CASE("error: the codes are the exit codes") {
   LF_CHECK_ERROR(loongforge::throw_failed("f", "x"), 1, "f: x");
   LF_CHECK_ERROR(loongforge::throw_usage("x", "y"), 2, "x; y");

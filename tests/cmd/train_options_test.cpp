@@ -74,10 +74,19 @@ TEST_CASE("defaults of the table are those of the struct") {
   CHECK(got.resume_from_checkpoint == stated.resume_from_checkpoint);
   CHECK(got.logging_steps == stated.logging_steps);
   CHECK(got.report_to_jsonl == stated.report_to_jsonl);
+  CHECK(got.report_to_tensorboard == stated.report_to_tensorboard);
+  CHECK(got.load_best_model_at_end == stated.load_best_model_at_end);
+  CHECK(got.greater_is_better == stated.greater_is_better);
+  CHECK(got.track_best == stated.track_best);
+  CHECK(got.early_stopping_patience == stated.early_stopping_patience);
+  CHECK(got.early_stopping_threshold == stated.early_stopping_threshold);
   CHECK(got.log_format == stated.log_format);
   CHECK(got.max_nonfinite_steps == stated.max_nonfinite_steps);
   CHECK(got.preview == stated.preview);
   CHECK(got.sample_max_new_tokens == stated.sample_max_new_tokens);
+  CHECK(got.sample_temperature == stated.sample_temperature);
+  CHECK(got.sample_top_p == stated.sample_top_p);
+  CHECK(got.sample_top_k == stated.sample_top_k);
   CHECK(got.threads == stated.threads);
 }
 
@@ -238,6 +247,68 @@ TEST_CASE("the resolved configuration holds every value by its canonical name") 
   CHECK(json.at("lora_rank") == support::Json(4));
   CHECK(json.at("seed") == support::Json(42));
   CHECK_FALSE(json.contains("config"));
+}
+
+TEST_CASE("the best model: what its options ask of each other") {
+  const auto with = [](std::vector<const char*> more) {
+    more.insert(more.begin(), {"--model_path", "m", "--dataset", "d", "--output_dir", "o"});
+    return filled(more);
+  };
+  train::TrainOptions o = with({"--eval_dataset", "e", "--load_best_model_at_end"});
+  CHECK(o.load_best_model_at_end);
+  CHECK(o.track_best);
+  CHECK_FALSE(o.greater_is_better);
+  CHECK(o.save_strategy == train::Strategy::kEpoch);  // follows the evaluations
+  o = with({"--eval_dataset", "e", "--eval_steps", "30", "--load_best_model_at_end"});
+  CHECK(o.save_strategy == train::Strategy::kSteps);
+  CHECK(o.save_steps == 30);
+  o = with({"--eval_dataset", "e", "--eval_steps", "30", "--save_steps", "60",
+            "--load_best_model_at_end", "--greater_is_better"});
+  CHECK(o.save_steps == 60);
+  CHECK(o.greater_is_better);
+  o = with({"--eval_dataset", "e", "--early_stopping_patience", "3", "--early_stopping_threshold",
+            "0.01"});
+  CHECK(o.early_stopping_patience == 3);
+  CHECK(o.early_stopping_threshold == 0.01);
+  CHECK(o.track_best);
+  CHECK(with({"--eval_dataset", "e", "--metric_for_best_model", "loss"}).track_best);
+  CHECK_FALSE(with({"--eval_dataset", "e"}).track_best);
+  LF_CHECK_ERROR(with({"--eval_dataset", "e", "--eval_steps", "30", "--save_steps", "40",
+                       "--load_best_model_at_end"}),
+                 ErrorCode::kUsage, "multiple of --eval_steps");
+  LF_CHECK_ERROR(with({"--eval_dataset", "e", "--save_steps", "40", "--load_best_model_at_end"}),
+                 ErrorCode::kUsage, "--save_strategy to be --eval_strategy");
+  LF_CHECK_ERROR(with({"--load_best_model_at_end"}), ErrorCode::kUsage, "need evaluations");
+  LF_CHECK_ERROR(with({"--early_stopping_patience", "2"}), ErrorCode::kUsage, "need evaluations");
+  LF_CHECK_ERROR(with({"--early_stopping_threshold", "2"}), ErrorCode::kUsage,
+                 "needs --early_stopping_patience");
+}
+
+TEST_CASE("sampling needs a temperature") {
+  const auto with = [](std::vector<const char*> more) {
+    more.insert(more.begin(),
+                {"--model_path", "m", "--dataset", "d", "--eval_only", "--sample_prompts", "p"});
+    return filled(more);
+  };
+  const train::TrainOptions o = with({"--sample_temperature", "0.7", "--sample_top_p", "0.9", "--sample_top_k", "40"});
+  CHECK(o.sample_temperature == 0.7);
+  CHECK(o.sample_top_p == 0.9);
+  CHECK(o.sample_top_k == 40);
+  LF_CHECK_ERROR(with({"--sample_top_p", "0.9"}), ErrorCode::kUsage, "needs a --sample_temperature");
+  LF_CHECK_ERROR(with({"--sample_temperature", "1", "--sample_top_p", "0"}), ErrorCode::kUsage, "sample_top_p");
+}
+
+TEST_CASE("reports go to several places, unknown ones are named") {
+  const auto to = [](const char* places) {
+    return filled(
+        {"--model_path", "m", "--dataset", "d", "--output_dir", "o", "--report_to", places});
+  };
+  CHECK(to("jsonl,tensorboard").report_to_jsonl);
+  CHECK(to("jsonl,tensorboard").report_to_tensorboard);
+  CHECK_FALSE(to("tensorboard").report_to_jsonl);
+  CHECK_FALSE(to("none").report_to_tensorboard);
+  LF_CHECK_ERROR(to("wandb"), ErrorCode::kUsage, "wandb");
+  LF_CHECK_ERROR(to("none,jsonl"), ErrorCode::kUsage, "contradicts");
 }
 
 }  // namespace

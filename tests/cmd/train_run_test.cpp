@@ -11,64 +11,10 @@
 #include <fstream>
 #include <thread>
 
-#include "base/file.h"
-#include "support/data.h"
-#include "support/json.h"
-#include "support/program.h"
-#include "support/temp_dir.h"
+#include "cmd/train_runs.h"
 
 namespace loongforge::test {
 namespace {
-
-namespace fs = std::filesystem;
-
-const fs::path kQuickstart = source_dir() / "scripts" / "quickstart";
-
-// The tiny model, converted once for all cases of the process.
-const fs::path& tiny_model() {
-  static const TempDir dir;
-  static const fs::path folder = [] {
-    const fs::path to = dir.path() / "tiny";
-    const Outcome o = run({{program("loongforge-convert"), "--model-name", "tiny", "--input-path", kQuickstart / "tiny_model",
-                            "--output-path", to, "--quantize", "bf16"}});
-    REQUIRE_MESSAGE(o.code == 0, o.err);
-    return to;
-  }();
-  return folder;
-}
-
-std::vector<std::string> train_words(const fs::path& output, const std::vector<std::string>& more) {
-  std::vector<std::string> words = {program("loongforge-train"), "--model_path", tiny_model(), "--dataset",
-                                    kQuickstart / "records.jsonl", "--output_dir", output, "--per_device_train_batch_size", "2",
-                                    "--gradient_accumulation_steps", "3", "--max_samples", "40", "--log-format", "json",
-                                    "--learning_rate", "2e-3", "--threads", "2"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
-
-std::vector<support::Json> events(const std::string& err, const std::string& kind) {
-  std::vector<support::Json> found;
-  size_t begin = 0;
-  while (begin < err.size()) {
-    const size_t end = std::min(err.find('\n', begin), err.size());
-    const std::string line = err.substr(begin, end - begin);
-    begin = end + 1;
-    if (!line.starts_with("{")) continue;
-    const support::Json json = support::Json::parse(line, "stderr");
-    if (json.get_string("event", "") == kind) found.push_back(json);
-  }
-  return found;
-}
-
-void check_same_folder(const fs::path& a, const fs::path& b) {
-  size_t files = 0;
-  for (const auto& entry : fs::directory_iterator(a)) {
-    CAPTURE(entry.path().string());
-    CHECK(read_text(entry.path()) == read_text(b / entry.path().filename()));
-    ++files;
-  }
-  CHECK(files == static_cast<size_t>(std::distance(fs::directory_iterator(b), fs::directory_iterator())));
-}
 
 TEST_CASE("a run lowers the loss and leaves a PEFT folder") {
   const TempDir dir;
@@ -82,6 +28,7 @@ TEST_CASE("a run lowers the loss and leaves a PEFT folder") {
   for (const char* file : {"adapter_config.json", "adapter_model.safetensors", "trainer_state.json", "manifest.json"})
     CHECK(fs::exists(dir / "out" / "checkpoint-12" / file));
   CHECK(fs::exists(dir / "out" / "latest" / "adapter_model.safetensors"));
+  CHECK(fs::read_symlink(dir / "out" / "final") == "checkpoint-12");
   CHECK(fs::exists(dir / "out" / "run_config.json"));
   const std::string metrics = read_text(dir / "out" / "metrics.jsonl");
   CHECK(std::count(metrics.begin(), metrics.end(), '\n') == 12);
@@ -211,6 +158,29 @@ TEST_CASE("prompts without an evaluation are answered at the end") {
                                                    "--sample_max_new_tokens", "5"})});
   REQUIRE_MESSAGE(o.code == 0, o.err);
   CHECK(o.out.starts_with("prompt: What is LoongArch?\nanswer: "));
+}
+
+TEST_CASE("drawn answers are the same text on every ISA and thread count, another seed draws others") {
+  const TempDir dir;
+  std::ofstream(dir / "prompts.txt") << "What is LoongArch?\nWhat is LoongArch?\n";
+  std::vector<std::string> words = {program("loongforge-train"), "--model_path", tiny_model(), "--eval_only",
+                                    "--sample_prompts", dir / "prompts.txt", "--sample_max_new_tokens", "20",
+                                    "--sample_temperature", "1.2", "--sample_top_p", "0.95", "--sample_top_k", "200", "--json"};
+  const auto answers = [&](const char* threads, const char* isa, const char* seed) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--threads", threads, "--seed", seed});
+    Launch launch{all};
+    launch.environment["LOONGFORGE_ISA"] = isa;
+    const Outcome o = run(launch);
+    REQUIRE_MESSAGE(o.code == 0, o.err);
+    return o.out;
+  };
+  const std::string one = answers("1", "scalar", "42");
+  CHECK(answers("2", "avx2", "42") == one);
+  CHECK(answers("2", "scalar", "7") != one);
+  // The same prompt twice: two draws.
+  const size_t line = one.find('\n');
+  CHECK(one.substr(0, line) != one.substr(line + 1, one.size() - line - 2));
 }
 
 TEST_CASE("a run that refuses a folder in use leaves the other run's lock and checkpoints alone") {

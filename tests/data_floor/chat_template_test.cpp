@@ -49,6 +49,8 @@ TEST_CASE("a template's place: chat_template.jinja first, names choose, none is 
   const Json none = Json::array();
   CHECK(ChatTemplate::load(path)->render(none, false) == "d");
   CHECK(ChatTemplate::load(path, "tool_use")->render(none, false) == "<s>t");
+  CHECK(ChatTemplate::load(path)->suited(true).render(none, false) == "<s>t");
+  CHECK(ChatTemplate::load(path)->suited(false).render(none, false) == "d");
   const Error e = test::error_of([&] { ChatTemplate::load(path, "rag"); });
   CHECK(has(e.what(), "no chat template named 'rag'"));
   CHECK(has(e.hint(), "default, tool_use"));
@@ -56,6 +58,7 @@ TEST_CASE("a template's place: chat_template.jinja first, names choose, none is 
   folder.write("additional_chat_templates/rag.jinja", "rag");
   CHECK(ChatTemplate::load(path)->render(none, false) == "file 0");
   CHECK(ChatTemplate::load(path, "rag")->render(none, false) == "rag");
+  CHECK(ChatTemplate::load(path, "rag")->suited(true).render(none, false) == "rag");
 }
 
 TEST_CASE("generation blocks give the byte ranges of what they produced") {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/checksum.h"
+#include "data_floor/golden.h"
 #include "data_floor/small_tokenizer.h"
 #include "support/data.h"
 #include "support/expect_error.h"
@@ -192,6 +193,87 @@ TEST_CASE("ids and masks equal the reference's: Qwen3 and Llama 3; tools, in eit
     }
     check_masks(folder.string(), file, std::string_view(file).ends_with("masks") ? 6 : 3);
   }
+}
+
+// Llama 2's and Mistral's formats: texts by transformers, ids and masks by the tokenizers' own
+// references (tests/data/data/masks.md). key: which tokenizer's.
+void check_instruct(const std::filesystem::path& tokenizer_file, const char* key, bool legacy) {
+  const std::vector<support::Json> lines = test::read_lines(test::golden("instruct_chat.jsonl"));
+  REQUIRE(lines.size() == 2);
+  for (const support::Json& line : lines) {
+    const test::TempDir dir;
+    const bool spm = tokenizer_file.extension() == ".model";
+    std::filesystem::copy_file(tokenizer_file, dir / (spm ? "tokenizer.model" : "tokenizer.json"));
+    support::Json config = support::Json::object();
+    config.set("bos_token", "<s>");
+    config.set("eos_token", "</s>");
+    config.set("unk_token", "<unk>");
+    config.set("legacy", legacy);
+    test::write_file(dir / "tokenizer_config.json", config.dump());
+    test::write_file(dir / "chat_template.jinja", line.at("template").as_string());
+    const Tokenizer t = Tokenizer::load(dir.path().string());
+    const std::optional<ChatTemplate> chat = ChatTemplate::load(dir.path().string());
+    REQUIRE(chat.has_value());
+    std::string records;
+    for (const support::Json& record : line.at("records").as_array()) {
+      support::Json one = support::Json::object();
+      one.set("messages", record.at("messages"));
+      records += one.dump() + "\n";
+      CHECK(chat->render(record.at("messages"), false) == record.at("text").as_string());
+      support::Json question = record.at("messages");
+      question.as_array().pop_back();
+      CHECK(chat->render(question, true) == record.at("prompt").as_string());
+    }
+    DatasetOptions options{.style = {.chat = &*chat}};
+    options.path_or_name = (dir / "records.jsonl").string();
+    test::write_file(options.path_or_name, records);
+    const Dataset d = Dataset::load(options, t);
+    REQUIRE(d.samples().size() == line.at("records").as_array().size());
+    for (size_t i = 0; i < d.samples().size(); ++i) {
+      const support::Json& expected = line.at("records").as_array()[i].at(key);
+      const Sample sample = d.sample(i);
+      CAPTURE(preview(sample, t, false));
+      std::vector<int64_t> ids(sample.ids.begin(), sample.ids.end()), wanted;
+      for (const support::Json& id : expected.at("ids").as_array()) wanted.push_back(id.as_int());
+      CHECK(ids == wanted);
+      std::vector<int64_t> trained(sample.trained.begin(), sample.trained.end()), bits;
+      for (const support::Json& bit : expected.at("trained").as_array())
+        bits.push_back(bit.as_int());
+      CHECK(trained == bits);
+    }
+    test::write_file(options.path_or_name,
+                     R"({"messages":[{"role":"user","content":"a"},{"role":"user","content":"b"},)"
+                     R"({"role":"assistant","content":"c"}]})");
+    try {
+      Dataset::load(options, t);
+      FAIL("no error");
+    } catch (const Error& e) {
+      CHECK(std::string(e.what()).find("user and assistant must take turns") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("ids and masks equal the reference's: Llama 2's and Mistral's formats") {
+  const auto model = test::data_dir() / "data" / "spm_bpe.model";
+  check_instruct(model, "spm", false);
+  check_instruct(model, "spm_legacy", true);
+  const auto mistral = test::shared_dir() / "data" / "tokenizers" / "mistral" / "tokenizer.json";
+  if (test::shared_dir().empty() || !std::filesystem::exists(mistral)) {
+    std::printf("SKIPPED: Mistral's tokenizer (set LOONGFORGE_TEST_DATA)\n");
+    return;
+  }
+  check_instruct(mistral, "mistral", true);
+}
+
+TEST_CASE("a preview shows words of a SentencePiece tokenizer, spaces and all") {
+  const Tokenizer t = Tokenizer::load((test::data_dir() / "data" / "spm_bpe.model").string());
+  Sample sample;
+  sample.ids = t.encode("Hello world \xE9\xBE\x99\xF0\x9F\x98\x80 end", true);
+  sample.trained.assign(sample.ids.size(), 0);
+  const size_t from = t.encode("Hello", true).size();
+  std::fill(sample.trained.begin() + static_cast<ptrdiff_t>(from), sample.trained.end(), 1);
+  const std::string shown = preview(sample, t, false);
+  CHECK(shown.find("Hello[[ world \xE9\xBE\x99\xF0\x9F\x98\x80 end]]") != std::string::npos);
 }
 
 TEST_CASE("a thousand real records, quickly") {

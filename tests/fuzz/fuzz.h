@@ -38,7 +38,7 @@ void expect_clean(std::string_view name, F&& f) {
     if (e.code() != ErrorCode::kBadData)
       finding("exit code " + std::to_string(static_cast<int>(e.code())) + ": " + line);
     if (line.find('\n') != std::string::npos) finding("more than one line: " + line);
-    if (line.size() > 2000) finding("a line of " + std::to_string(line.size()) + " bytes");
+    if (line.size() > 3100) finding("a line of " + std::to_string(line.size()) + " bytes");
     if (line.find(name) == std::string::npos) finding("does not name the file: " + line);
   }
 }

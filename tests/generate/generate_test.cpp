@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -52,7 +53,7 @@ void check_generation(const std::string& name, const char* quantize, const std::
   const std::vector<int32_t> prompt = {3, 9, 27};
   generate::GenerateOptions o;
   o.max_new_tokens = length - 3;
-  const std::vector<int32_t> tokens = generate::generate_greedy(executor, vocab, prompt, o);
+  const std::vector<int32_t> tokens = generate::generate_tokens(executor, vocab, prompt, o);
   REQUIRE(tokens.size() == static_cast<size_t>(length - 3));
   graph::Batch again = whole;
   for (size_t t = 0; t < 3; ++t) again.ids[t] = 2 * prompt[t];
@@ -88,12 +89,39 @@ TEST_CASE("generation stops at a stop token and at the limit") {
   const std::vector<int32_t> prompt = {3, 9, 27};
   generate::GenerateOptions o;
   o.max_new_tokens = 12;
-  const std::vector<int32_t> free = generate::generate_greedy(executor, vocab, prompt, o);
+  const std::vector<int32_t> free = generate::generate_tokens(executor, vocab, prompt, o);
   CHECK(free.size() == 12);
   o.stop_ids = {free[4]};
-  const std::vector<int32_t> stopped = generate::generate_greedy(executor, vocab, prompt, o);
+  const std::vector<int32_t> stopped = generate::generate_tokens(executor, vocab, prompt, o);
   REQUIRE(!stopped.empty());
   CHECK(stopped.back() == free[4]);
   CHECK(stopped.size() <= 5);
-  CHECK_THROWS_AS(generate::generate_greedy(executor, vocab, {}, o), Error);
+  CHECK_THROWS_AS(generate::generate_tokens(executor, vocab, {}, o), Error);
+}
+
+TEST_CASE("drawn tokens stay within the limit on the vocabulary, and differ by prompt number") {
+  const TinyModel model("llama2", "fp32");
+  TinyRun run;
+  run.full = false;
+  run.recipe.precision = quant::RunPrecision::kFp32;
+  ThreadPool pool(1);
+  auto params = load_tiny(model, run, pool);
+  graph::PlanOptions plan = plan_for(run);
+  plan.mode = graph::PlanMode::kGenerate;
+  const int64_t vocab = params->weight("lm_head.weight").packed.n;
+  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan), *params, pool);
+  const std::vector<int32_t> prompt = {3, 9, 27};
+  generate::GenerateOptions o;
+  o.max_new_tokens = 100;
+  o.vocab_limit = 50;
+  o.sampling.temperature = 5;  // nearly even: rows beyond the limit would come up at once
+  const std::vector<int32_t> one = generate::generate_tokens(executor, vocab, prompt, o);
+  CHECK(one.size() == 100);
+  CHECK(std::all_of(one.begin(), one.end(), [](int32_t id) { return id >= 0 && id < 50; }));
+  CHECK(generate::generate_tokens(executor, vocab, prompt, o) == one);
+  o.prompt_number = 1;
+  CHECK(generate::generate_tokens(executor, vocab, prompt, o) != one);
+  o.prompt_number = 0;
+  o.sampling.seed = 43;
+  CHECK(generate::generate_tokens(executor, vocab, prompt, o) != one);
 }

@@ -250,6 +250,49 @@ TEST_CASE("LoRA with dropout: the gradient is the derivative of the loss") {
   }
 }
 
+TEST_CASE("imported FP8 checkpoints give the logits of their dequantised weights in PyTorch") {
+  const formats::SafetensorsFile golden(data_dir() / "formats/fp8/logits.safetensors");
+  std::vector<uint8_t> raw(golden.at("input_ids").bytes);
+  golden.read_range(golden.at("input_ids"), 0, raw);
+  graph::Batch batch;
+  for (size_t i = 0; i < raw.size(); i += 4) {
+    batch.positions.push_back(static_cast<int32_t>(i / 4));
+    batch.ids.push_back((raw[i] | raw[i + 1] << 8) * 2);
+    batch.targets.push_back(4);
+    ++batch.valid;
+  }
+  batch.documents.push_back({0, batch.tokens()});
+  ThreadPool pool(2);
+  for (const char* layout : {"block", "channel", "tensor"}) {
+    for (quant::RunPrecision format : {quant::RunPrecision::kFp32, quant::RunPrecision::kBf16}) {
+      CAPTURE(layout);
+      const TinyModel model("formats/fp8/" + std::string(layout), "fp8");
+      TinyRun run;
+      run.recipe.precision = format;
+      graph::ParameterOptions o;
+      o.recipe.precision = format;
+      auto params = graph::Parameters::load(model.reader(), o, pool);
+      graph::PlanOptions plan = plan_for(run);
+      plan.mode = graph::PlanMode::kEval;
+      graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan), *params, pool);
+      const std::vector<float> want = golden.read_f32(golden.at("logits." + std::string(layout)));
+      std::vector<float> got(want.size());
+      graph::RunRequest request;
+      request.all_logits = got.data();
+      executor.run(batch, request);
+      double diff = 0, norm = 0;
+      for (size_t i = 0; i < want.size(); ++i) {
+        diff += (double{got[i]} - want[i]) * (double{got[i]} - want[i]);
+        norm += double{want[i]} * want[i];
+      }
+      const double relative = std::sqrt(diff / norm);
+      CAPTURE(relative);
+      CHECK(relative < (format == quant::RunPrecision::kFp32 ? 5e-6 : 2e-2));
+      CHECK(relative > 0);
+    }
+  }
+}
+
 TEST_CASE("rows without a target change nothing") {
   const TinyModel model("llama2", "fp32");
   TinyRun run;

@@ -50,6 +50,45 @@ TEST_CASE("a weight's packed values are the file's, exact or rounded to FP8") {
   }
 }
 
+TEST_CASE("FP8 weights with foreign scales run decoded: exact in fp32, rounded once to bf16 else") {
+  ThreadPool pool(2);
+  for (const char* layout : {"block", "channel", "tensor"}) {
+    CAPTURE(layout);
+    const TinyModel kept("formats/fp8/" + std::string(layout), "fp8"), exact("formats/fp8/" + std::string(layout), "fp32");
+    graph::ParameterOptions o;
+    o.recipe.precision = quant::RunPrecision::kFp32;
+    const auto want = graph::Parameters::load(exact.reader(), o, pool);
+    for (quant::RunPrecision format : {quant::RunPrecision::kFp32, quant::RunPrecision::kBf16, quant::RunPrecision::kFp8}) {
+      o.recipe.precision = format;
+      const auto got = graph::Parameters::load(kept.reader(), o, pool);
+      const auto declared = graph::Parameters::declare(kept.reader(), o, pool);
+      CHECK(got->decoded_weights() == 21);
+      CHECK(got->decoded_note().find("21 FP8 weights") == 0);
+      CHECK(declared->resident_bytes() == got->resident_bytes());
+      const bool fp32 = format == quant::RunPrecision::kFp32;
+      CHECK(got->weight("model.layers.0.mlp.up_proj.weight").packed.elem ==
+            (fp32 ? kernels::Elem::kF32 : kernels::Elem::kBf16));
+      for (const char* name : {"model.layers.0.mlp.up_proj.weight", "model.layers.2.self_attn.k_proj.weight"}) {
+        std::vector<float> values_want = values(want->weight(name));
+        std::vector<uint16_t> rounded(values_want.size());
+        kernels::cast(values_want.data(), kernels::Elem::kF32, rounded.data(), kernels::Elem::kBf16,
+                      static_cast<int64_t>(rounded.size()), true);
+        if (!fp32)
+          kernels::cast(rounded.data(), kernels::Elem::kBf16, values_want.data(), kernels::Elem::kF32,
+                        static_cast<int64_t>(rounded.size()), false);
+        CHECK(values(got->weight(name)) == values_want);
+      }
+    }
+    // Trained ones get codes of their own.
+    o.recipe.precision = quant::RunPrecision::kFp8;
+    o.train_all = true;
+    const auto full = graph::Parameters::load(kept.reader(), o, pool);
+    CHECK(full->weight("model.layers.0.mlp.up_proj.weight").packed.elem == kernels::Elem::kE4M3);
+    CHECK(full->decoded_weights() == 0);
+    CHECK(full->decoded_note().empty());
+  }
+}
+
 TEST_CASE("declared parameters have the shapes and sizes of loaded ones, without their memory") {
   const TinyModel model("llama3", "fp8");
   ThreadPool pool(1);

@@ -18,11 +18,12 @@ namespace loongforge::test {
 
 class TinyModel {
  public:
-  // name: a folder of tests/data/models; quantize: fp8, bf16 or fp32.
+  // name: a folder of tests/data/models, or a checkpoint's path inside tests/data; quantize: fp8, bf16 or fp32.
   TinyModel(const std::string& name, const std::string& quantize) : folder_(dir_.path() / "ir") {
     convert::ImportOptions o;
     o.model_name = name;
     o.input_path = data_dir() / "models" / name / "checkpoint";
+    if (!std::filesystem::exists(o.input_path)) o.input_path = data_dir() / name;
     o.output_path = folder_;
     o.quantize = quantize;
     convert::import_model(o);

@@ -28,7 +28,6 @@ TEST_CASE("configurations that do not fit are refused by name") {
   refuse("llama2", "rope_scaling", json(R"({"type": "longrope", "factor": 2.0,
          "short_factor": [1, 1, 1, 1, 1, 1, 1, 1], "long_factor": [2, 2, 2, 2, 2, 2, 2, 2]})"),
          "rope type \"longrope\" is not supported");
-  refuse("llama2", "quantization_config", json(R"({"quant_method": "fp8"})"), "quantised (fp8)");
   refuse("llama2", "model_type", "wombat", "model_type \"wombat\"");
   refuse("llama2", "partial_rotary_factor", 0.5, "partial_rotary_factor");
   refuse("smollm2", "tie_word_embeddings", false, "lm_head.weight");

@@ -79,7 +79,7 @@ int run(const std::string& model, const std::string& reference, const std::strin
     const std::vector<int32_t> want = ids_of(g.at("ids"));
     generate::GenerateOptions o;
     o.max_new_tokens = static_cast<int64_t>(want.size());
-    const std::vector<int32_t> got = generate::generate_greedy(
+    const std::vector<int32_t> got = generate::generate_tokens(
         generate, vocab, tokenizer.encode(g.at("rendered").as_string(), false), o);
     size_t same = 0;
     while (same < want.size() && same < got.size() && want[same] == got[same]) ++same;

@@ -86,5 +86,6 @@ class Report {
 // The sections. dir: the folder under check. An input that is broken ends in an Error.
 void check_gguf(const std::filesystem::path& dir, Report* report);       // gguf/
 void check_fp8_codec(const std::filesystem::path& dir, Report* report);  // fp8_codec.safetensors
+void check_fp8_checkpoints(const std::filesystem::path& dir, Report* report);  // fp8_block/ ...
 
 }  // namespace loongforge::quant_check
