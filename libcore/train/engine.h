@@ -24,6 +24,9 @@ class Engine {
   struct Result {
     graph::RunStats stats;
     float* gradients = nullptr;  // sums over the step's valid tokens, undivided; valid until the next call
+    // What sums are multiplied by: every trained-on token of the step counts the same, however they are cut into micro-batches.
+    double scale() const { return 1.0 / static_cast<double>(stats.valid > 0 ? stats.valid : 1); }
+    double loss() const { return stats.loss_sum * scale(); }
   };
   // micro_batch(i) makes batch i when its turn comes. masks(i): dropout of micro-batch i, may return null.
   template <class MakeBatch, class MakeMasks>

@@ -185,9 +185,9 @@ bool TrainingRun::step() {
                                  shape_.plan.total_steps(), shape_.warmup_steps);
   StepFacts facts;
   facts.lr = schedule.rate(index);
-  const double scale = 1.0 / static_cast<double>(std::max<int64_t>(1, result.stats.valid));
+  const double scale = result.scale();
   const optim::GradientNorm norm = optim::gradient_norm(optimizer_->views(), result.gradients, scale, session_.pool());
-  facts.loss = result.stats.loss_sum * scale;
+  facts.loss = result.loss();
   facts.grad_norm = norm.norm;
   facts.skipped = !norm.finite || !std::isfinite(facts.loss);
   if (!facts.skipped) {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -38,6 +39,14 @@ class Bench {
     executor_->run(batch, request);
     return g;
   }
+  std::vector<float> row_losses(const graph::Batch& batch) {
+    std::vector<float> losses, gradients(static_cast<size_t>(params_->trainable_floats()));
+    graph::RunRequest request;
+    request.gradients = gradients.data();
+    request.row_loss = &losses;
+    executor_->run(batch, request);
+    return losses;
+  }
   const graph::Parameters& params() const { return *params_; }
 
  private:
@@ -51,6 +60,14 @@ class Bench {
 std::vector<float> plus(std::vector<float> a, const std::vector<float>& b) {
   for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
   return a;
+}
+
+// As numbers: 0 and -0 are one.
+bool equal_values(const graph::Parameters& params, const std::vector<float>& a, const std::vector<float>& b) {
+  for (const graph::Trainable& t : params.trainables())
+    for (int64_t i = t.offset; i < t.offset + t.size(); ++i)
+      if (a[static_cast<size_t>(i)] != b[static_cast<size_t>(i)]) return false;
+  return true;
 }
 
 bool equal(const graph::Parameters& params, const std::vector<float>& a, const std::vector<float>& b) {
@@ -81,35 +98,125 @@ TEST_CASE("gradients are summed by lane, then by one fixed tree") {
   CHECK(equal(bench.params(), bench.sum(batches, 1).gradients, line));
 }
 
+namespace {
+
+void append(const graph::Batch& b, graph::Batch* to) {
+  for (const graph::Document& d : b.documents) to->documents.push_back({to->tokens() + d.row, d.length});
+  to->ids.insert(to->ids.end(), b.ids.begin(), b.ids.end());
+  to->targets.insert(to->targets.end(), b.targets.begin(), b.targets.end());
+  to->positions.insert(to->positions.end(), b.positions.begin(), b.positions.end());
+  to->valid += b.valid;
+}
+
+// A row that nothing is learnt from: what padding is here.
+graph::Batch untrained(int64_t length) {
+  graph::Batch b = random_batch({length}, 512, 77);
+  std::fill(b.targets.begin(), b.targets.end(), -1);
+  b.valid = 0;
+  return b;
+}
+
+// |a * scale_a - b * scale_b| / |b * scale_b| over all trained arrays, in float64.
+double distance(const graph::Parameters& params, const Summed& a, const Summed& b) {
+  const double scale_a = 1.0 / static_cast<double>(a.stats.valid), scale_b = 1.0 / static_cast<double>(b.stats.valid);
+  double diff = 0, norm = 0;
+  for (const graph::Trainable& t : params.trainables())
+    for (int64_t i = t.offset; i < t.offset + t.size(); ++i) {
+      const double x = a.gradients[static_cast<size_t>(i)] * scale_a, y = b.gradients[static_cast<size_t>(i)] * scale_b;
+      diff += (x - y) * (x - y);
+      norm += y * y;
+    }
+  return std::sqrt(diff / norm);
+}
+
+double mean(const Summed& s) { return s.stats.loss_sum / static_cast<double>(s.stats.valid); }
+
+}  // namespace
+
 TEST_CASE("how samples are cut into micro-batches does not change loss and gradients beyond 1e-5 in fp32") {
   Bench bench("fp32", quant::RunPrecision::kFp32);
-  std::vector<graph::Batch> ones;
+  std::vector<graph::Batch> ones, pairs(8), halves(2);  // 16 x 1, 8 x 2, 2 x 8, of unequal lengths
   graph::Batch all;
-  std::vector<graph::Batch> pairs(8);
+  double loss_sum = 0;  // row by row, in float64
+  int64_t valid = 0;
   for (uint32_t i = 0; i < 16; ++i) {
-    const graph::Batch b = random_batch({7 + 5 * static_cast<int64_t>(i)}, 512, i + 3);
-    ones.push_back(b);
-    for (graph::Batch* to : {&all, &pairs[i / 2]}) {
-      to->documents.push_back({to->tokens(), b.tokens()});
-      to->ids.insert(to->ids.end(), b.ids.begin(), b.ids.end());
-      to->targets.insert(to->targets.end(), b.targets.begin(), b.targets.end());
-      to->positions.insert(to->positions.end(), b.positions.begin(), b.positions.end());
-      to->valid += b.valid;
-    }
+    ones.push_back(random_batch({7 + 5 * static_cast<int64_t>(i)}, 512, i + 3));
+    for (graph::Batch* to : {&all, &pairs[i / 2], &halves[i / 8]}) append(ones.back(), to);
+    for (float loss : bench.row_losses(ones.back())) loss_sum += static_cast<double>(loss);
+    valid += ones.back().valid;
   }
   const Summed whole = bench.sum({all}, 8);
-  for (const auto* batches : {&ones, &pairs}) {
-    const Summed cut = bench.sum(*batches, 8);
-    CHECK(cut.stats.valid == whole.stats.valid);
-    CHECK(cut.stats.loss_sum == doctest::Approx(whole.stats.loss_sum).epsilon(1e-6));
-    double diff = 0, norm = 0;
-    for (const graph::Trainable& t : bench.params().trainables())
-      for (int64_t i = t.offset; i < t.offset + t.size(); ++i) {
-        const double a = cut.gradients[static_cast<size_t>(i)], b = whole.gradients[static_cast<size_t>(i)];
-        diff += (a - b) * (a - b);
-        norm += b * b;
-      }
-    CHECK(std::sqrt(diff / norm) < 1e-5);
+  CHECK(whole.stats.valid == valid);
+  CHECK(std::abs(mean(whole) / (loss_sum / static_cast<double>(valid)) - 1) < 1e-6);
+  for (const int64_t lanes : {1, 8})
+    for (const auto* batches : {&ones, &pairs, &halves}) {
+      const Summed cut = bench.sum(*batches, lanes);
+      CHECK(cut.stats.valid == valid);
+      CHECK(std::abs(mean(cut) / mean(whole) - 1) < 1e-5);
+      CHECK(distance(bench.params(), cut, whole) < 1e-5);
+    }
+}
+
+TEST_CASE("sums 2.0 over 10 tokens and 3.0 over 5 are a loss of 0.3333: tokens count, not micro-batches") {
+  train::Engine::Result r;
+  r.stats.loss_sum = 2.0;
+  r.stats.valid = 10;
+  graph::RunStats second;
+  second.loss_sum = 3.0;
+  second.valid = 5;
+  r.stats.add(second);
+  CHECK(r.loss() == doctest::Approx(5.0 / 15.0).epsilon(1e-15));
+  CHECK(r.scale() == doctest::Approx(1.0 / 15.0).epsilon(1e-15));
+
+  // The same with real ones, of 10 and 5 trained tokens: the gradient is (g1 + g2) / 15.
+  Bench bench("fp32", quant::RunPrecision::kFp32);
+  const graph::Batch ten = random_batch({20}, 512, 1), five = random_batch({10}, 512, 2);
+  REQUIRE(ten.valid == 10);
+  REQUIRE(five.valid == 5);
+  const Summed a = bench.sum({ten}, 1), b = bench.sum({five}, 1), both = bench.sum({ten, five}, 1);
+  CHECK(mean(both) == doctest::Approx((a.stats.loss_sum + b.stats.loss_sum) / 15).epsilon(1e-12));
+  CHECK(std::abs(mean(both) - (mean(a) + mean(b)) / 2) > 1e-4);  // what a mean of means would give is another number
+  Summed expected = a;
+  expected.stats.valid = 15;
+  expected.gradients = plus(a.gradients, b.gradients);
+  CHECK(distance(bench.params(), both, expected) < 1e-6);
+}
+
+TEST_CASE("a step with fewer micro-batches than others is weighted by its own tokens") {
+  Bench bench("fp32", quant::RunPrecision::kFp32);
+  std::vector<graph::Batch> three;  // of an accumulation of 8
+  graph::Batch all;
+  for (uint32_t i = 0; i < 3; ++i) {
+    three.push_back(random_batch({11 + 30 * static_cast<int64_t>(i)}, 512, i + 40));
+    append(three.back(), &all);
+  }
+  const Summed last = bench.sum(three, 8), whole = bench.sum({all}, 8);
+  CHECK(last.stats.valid == all.valid);
+  CHECK(std::abs(mean(last) / mean(whole) - 1) < 1e-5);
+  CHECK(distance(bench.params(), last, whole) < 1e-5);
+}
+
+TEST_CASE("a row of padding only changes nothing") {
+  for (const auto& [quantize, format] : {std::pair{"fp32", quant::RunPrecision::kFp32}, {"fp8", quant::RunPrecision::kFp8}}) {
+    CAPTURE(quantize);
+    Bench bench(quantize, format);
+    const graph::Batch real = random_batch({37, 12}, 512, 5), padding = untrained(29);
+    const Summed alone = bench.sum({real}, 4);
+    graph::Batch after = real, before = padding;
+    append(padding, &after);
+    append(real, &before);
+    // Behind the others, or as a micro-batch of its own: to the bit.
+    for (const Summed& with : {bench.sum({after}, 4), bench.sum({real, padding}, 4), bench.sum({padding, real}, 4),
+                               bench.sum({real, padding}, 1)}) {
+      CHECK(with.stats.valid == alone.stats.valid);
+      CHECK(with.stats.loss_sum == alone.stats.loss_sum);
+      CHECK(equal_values(bench.params(), with.gradients, alone.gradients));
+    }
+    // In front of them blocks of sums begin elsewhere.
+    const Summed with = bench.sum({before}, 4);
+    CHECK(with.stats.valid == alone.stats.valid);
+    CHECK(std::abs(mean(with) / mean(alone) - 1) < 1e-5);
+    CHECK(distance(bench.params(), with, alone) < (format == quant::RunPrecision::kFp32 ? 1e-5 : 2e-3));
   }
 }
 
