@@ -29,6 +29,8 @@ constexpr cli::Option kTable[] = {
      "how linear weights are stored"},
     {"quantize_head", OptionType::kFlag, "false", nullptr, kImport,
      "store the head in FP8 as well"},
+    {"quantize_override", OptionType::kList, nullptr, "PATTERN=fp8|bf16|fp32,...", kImport,
+     "store tensors that match otherwise, as *.down_proj=bf16"},
     {"device", OptionType::kChoice, nullptr, "loongarch64|x86_64", kImport,
      "whose page size the files are laid out for (default: this machine); both can be read "
      "anywhere"},
@@ -80,6 +82,8 @@ convert::ImportOptions import_options(const cli::Options& options, int threads) 
   result.tokenizer_path = options.text("tokenizer_path");
   if (options.has("pad_token_id")) result.pad_token_id = options.integer("pad_token_id");
   result.quantize_head = options.flag("quantize_head");
+  result.quantize_overrides =
+      quant::parse_amp_overrides(options.text("quantize_override"), "quantize_override");
   result.overwrite = options.flag("overwrite");
   result.dry_run = options.flag("dry_run");
   result.threads = threads;
@@ -87,10 +91,10 @@ convert::ImportOptions import_options(const cli::Options& options, int threads) 
 }
 
 convert::ExportOptions export_options(const cli::Options& options, int threads) {
-  options.refuse_given(
-      {"quantize", "quantize_head", "device", "tokenizer_path", "pad_token_id", "model-name"},
-      "counts for an import only",
-      "leave it out with --export; --dtype chooses the type of exported weights");
+  options.refuse_given({"quantize", "quantize_head", "quantize_override", "device",
+                        "tokenizer_path", "pad_token_id", "model-name"},
+                       "counts for an import only",
+                       "leave it out with --export; --dtype chooses the type of exported weights");
   convert::ExportOptions result;
   result.format = options.text("export");
   result.input_path = options.require("input-path", "name a LoongIR folder or a checkpoint");

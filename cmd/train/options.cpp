@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cmd/commands.h"
+#include "cmd/train/precision_options.h"
 #include "data/token_cache.h"
 
 namespace loongforge::cmd {
@@ -106,14 +107,30 @@ constexpr cli::Option kTable[] = {
     {"seed", OptionType::kInt, "42", "[0,inf)", kOptim,
      "seed of shuffling, initialisation and dropout"},
 
-    {"fp8_precision", OptionType::kChoice, "e4m3", "e4m3|bf16|fp32", kPrecision,
-     "precision of the linear layers"},
+    {"fp8_precision", OptionType::kChoice, "e4m3", "e4m3|e5m2|hybrid|bf16|fp32", kPrecision,
+     "precision of the linear layers; hybrid: E4M3, gradients E5M2"},
+    {"fp8_activations", OptionType::kChoice, "saved", "saved|compute|off", kPrecision,
+     "FP8 for what is saved; for inputs and gradients before use as well; for neither"},
+    {"fp8_recipe", OptionType::kChoice, "block", "block|tensor-current|delayed", kPrecision,
+     "scales: a block's own, a tensor's own, or by the steps before"},
+    {"fp8_dynamic_scale_window", OptionType::kInt, nullptr, "[1,65536]", kPrecision,
+     "delayed: steps that a scale looks back (default: 128); selects delayed"},
+    {"fp8_adaptive_bias", OptionType::kFlag, "false", nullptr, kPrecision,
+     "delayed: fit the scales of gradients to their histogram; selects delayed"},
     {"fp8_scale_factor", OptionType::kDouble, "1", "(0,inf)", kPrecision,
      "multiplies the largest value before a scale is chosen"},
+    {"fp8_scale_override", OptionType::kList, nullptr, "PATTERN=X,...", kPrecision,
+     "another factor for layers that match, as *.down_proj=1.5"},
+    {"precision_override", OptionType::kList, nullptr, "PATTERN=fp8|bf16|fp32,...", kPrecision,
+     "another precision for layers that match, as *.down_proj=bf16"},
+    {"fp8_stats", OptionType::kFlag, "false", nullptr, kPrecision,
+     "measure what rounding to FP8 costs each tensor, and print it at the end"},
     {"fp8_overflow_log_level", OptionType::kChoice, "warning", "debug|warning|error", kPrecision,
      "level of the messages about FP8 overflow"},
     {"gradient_checkpointing", OptionType::kFlag, "false", nullptr, kPrecision,
      "keep block inputs only and compute the rest again: less memory, more time"},
+    {"show_precision", OptionType::kFlag, "false", nullptr, kPrecision,
+     "with dry_run: print each tensor's precision and why"},
     {"dry_run", OptionType::kFlag, "false", nullptr, kPrecision,
      "predict memory and steps; write nothing"},
 
@@ -399,9 +416,7 @@ train::TrainOptions train_options(const cli::Options& options) {
   fill_data(options, &result);
   fill_tuning(options, &result);
   fill_optimisation(options, &result);
-  result.fp8_precision =
-      choice<train::FpPrecision>(options, "fp8_precision", {"e4m3", "bf16", "fp32"});
-  result.fp8_scale_factor = options.number("fp8_scale_factor");
+  fill_precision(options, &result);
   result.fp8_overflow_log_level = choice<train::OverflowLogLevel>(options, "fp8_overflow_log_level",
                                                                   {"debug", "warning", "error"});
   result.gradient_checkpointing = options.flag("gradient_checkpointing");

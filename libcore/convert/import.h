@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/api.h"
+#include "quant/loongamp.h"
 
 namespace loongforge::convert {
 
@@ -38,6 +39,7 @@ struct ImportOptions {
   std::filesystem::path tokenizer_path;  // folder or tokenizer.json or GGUF; empty: the model's own
   std::optional<int64_t> pad_token_id;   // HF id; wins over config and tokenizer
   bool quantize_head = false;            // the head in FP8 as well
+  std::vector<quant::AmpRule> quantize_overrides;  // stand before the policy of quantize
   bool overwrite = false;                // replace an existing output_path
   bool dry_run = false;                  // plan, check and report; write nothing
   int threads = 1;                       // of the quantiser and the casts

@@ -47,9 +47,10 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
   const std::string& architecture = gguf->require_string("general.architecture");
   plan->family = models::find_by_gguf_architecture(architecture);
   if (plan->family == nullptr) {
-    throw_bad_data(gguf->path().string(),
-                   "general.architecture \"" + support::printable(architecture, 60) + "\" is not supported",
-                   "known model types: " + models::known_model_types());
+    throw_bad_data(
+        gguf->path().string(),
+        "general.architecture \"" + support::printable(architecture, 60) + "\" is not supported",
+        "known model types: " + models::known_model_types());
   }
   const models::Family* by_label = models::find_by_label(options.model_name);
   if (by_label != nullptr && !models::has_gguf_architecture(*by_label, architecture)) {
@@ -89,10 +90,9 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
     // More rows than ids are padding; an id without a row could not be looked up.
     if (tokenizer && tokenizer->vocab_size() > plan->config.vocab_size)
       throw_bad_data(path.string(),
-                     "the tokenizer has ids up to " +
-                         std::to_string(tokenizer->vocab_size() - 1) +
-                         ", the model's embedding has " +
-                         std::to_string(plan->config.vocab_size) + " rows",
+                     "the tokenizer has ids up to " + std::to_string(tokenizer->vocab_size() - 1) +
+                         ", the model's embedding has " + std::to_string(plan->config.vocab_size) +
+                         " rows",
                      "resize the model's embedding, or name the tokenizer that belongs to it with "
                      "--tokenizer_path");
   } else {
@@ -162,15 +162,29 @@ quant::Decision keep_tensor(const ImportPlan& plan, const models::PlannedTensor&
   return {quant::Storage::kSource, dtype, "the checkpoint keeps it in higher precision"};
 }
 
+// An override that names nothing is a slip of the user's.
+void check_overrides(const ImportOptions& options, const models::ModelPlan& model) {
+  for (const quant::AmpRule& rule : options.quantize_overrides) {
+    const bool used = std::any_of(model.tensors.begin(), model.tensors.end(), [&](const auto& t) {
+      return quant::layer_match(rule.pattern, t.name);
+    });
+    if (!used)
+      throw_usage("--quantize_override " + rule.pattern + " matches no tensor of this model",
+                  "a pattern as \"*.down_proj\"");
+  }
+}
+
 void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
-  const quant::AmpPolicy policy =
-      quant::AmpPolicy::standard(options.quantize, options.quantize_head);
+  quant::AmpPolicy policy = quant::AmpPolicy::standard(options.quantize, options.quantize_head);
+  policy.prepend(options.quantize_overrides);
+  check_overrides(options, plan->model);
   const auto roles = tensor_roles(plan->model.graph);
   const std::string& head = plan->model.graph.nodes.back().params.at("weight");
   ir::FilePlan files(plan->page);
   const bool keep = keeps_source(options, *plan);
-  if (keep && options.quantize_head) {
-    throw_usage("--quantize_head does not go with " + options.input_path.string() +
+  if (keep && (options.quantize_head || !options.quantize_overrides.empty())) {
+    throw_usage(std::string(options.quantize_head ? "--quantize_head" : "--quantize_override") +
+                    " does not go with " + options.input_path.string() +
                     ", an FP8 checkpoint that is kept as it is",
                 "leave it out, or convert the bf16 checkpoint");
   }

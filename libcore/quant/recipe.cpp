@@ -152,11 +152,11 @@ std::vector<ScaleOverride> parse_scale_overrides(std::string_view list) {
 
 void check_recipe(const Recipe& recipe) {
   if (!good_factor(recipe.scale_factor))
-    throw_usage("fp8_scale_factor must be a positive number",
+    throw_usage("--fp8_scale_factor must be a positive number",
                 "1 is the default, 1.2 leaves a fifth of headroom");
   for (const ScaleOverride& each : recipe.scale_overrides)
-    if (!good_factor(each.factor)) throw_usage("fp8_scale_override must be a positive number");
-  if (recipe.window < 1) throw_usage("fp8_dynamic_scale_window must be at least 1");
+    if (!good_factor(each.factor)) throw_usage("--fp8_scale_override must be a positive number");
+  if (recipe.window < 1) throw_usage("--fp8_dynamic_scale_window must be at least 1");
 }
 
 }  // namespace loongforge::quant

@@ -11,6 +11,7 @@
 #include "train/adapter_io.h"
 #include "train/checkpoint_manifest.h"
 #include "train/master_model.h"
+#include "train/scaling_io.h"
 
 namespace loongforge::train {
 namespace {
@@ -54,6 +55,7 @@ fs::path save_checkpoint(const fs::path& output_dir, const CheckpointState& stat
   else
     save_adapter(writer.temporary(), source.base_model, *source.params);
   write_optimizer(writer.temporary(), *source.optimizer);
+  if (source.scaling != nullptr) write_scaling(writer.temporary(), *source.scaling);
   write_text_atomic(writer.temporary() / kTrainerStateFile, trainer_state_json(state, source.facts).dump(2) + "\n");
   write_text_atomic(writer.temporary() / kOwnStateFile, own_state_json(state, source.optimizer->steps()).dump(2) + "\n");
   write_manifest(writer.temporary());

@@ -2,7 +2,8 @@
 //
 // Contents: LoRA: adapter_config.json and adapter_model.safetensors (FP32; PEFT loads them as they are). Full fine-tuning: a
 // LoongIR folder of the FP32 masters. Both: optimizer.safetensors (moments), trainer_state.json (Hugging Face's),
-// loongforge_state.json (ours), manifest.json (size and CRC32C of every file, written last). No time, host name or path stands in them.
+// loongforge_state.json (ours), scaling.safetensors (of delayed scaling), manifest.json (size and CRC32C of every file, written
+// last). No time, host name or path stands in them.
 // Thread-safety: one thread.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "graph/parameters.h"
 #include "ir/reader.h"
 #include "optim/adamw.h"
+#include "quant/scaling_state.h"
 #include "train/trainer_state.h"
 
 namespace loongforge::train {
@@ -24,6 +26,7 @@ struct CheckpointSource {
   optim::AdamW* optimizer = nullptr;
   std::string base_model;                        // named in adapter_config.json
   TrainerFacts facts;
+  const quant::ScalingState* scaling = nullptr;  // of delayed scaling
 };
 
 // Writes checkpoint-<step> into output_dir, points `latest` at it and `best` at the best one saved, and removes all but the

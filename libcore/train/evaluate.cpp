@@ -15,6 +15,7 @@ EvalResult evaluate(Session& session, graph::Parameters& params, const data::Sam
   graph::Executor executor(
       graph::make_plan(session.reader().model(), params, session.plan_options(graph::PlanMode::kEval, samples.longest())), params,
       session.pool());
+  executor.set_scaling(&session.scaling());
   const size_t batch = static_cast<size_t>(session.options().per_device_eval_batch_size);
   EvalResult result;
   double sum = 0;
@@ -40,6 +41,7 @@ void print_samples(Session& session, graph::Parameters& params) {
       graph::make_plan(session.reader().model(), params,
                        session.plan_options(graph::PlanMode::kGenerate, longest + o.sample_max_new_tokens)),
       params, session.pool());
+  executor.set_scaling(&session.scaling());
   generate::GenerateOptions g;
   g.max_new_tokens = o.sample_max_new_tokens;
   g.stop_ids = session.stop_ids();

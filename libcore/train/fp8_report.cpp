@@ -19,6 +19,12 @@ void fill_fp8_facts(const quant::StatsMap& stats, StepFacts* facts) {
   facts->fp8_underflow = static_cast<double>(underflow) / static_cast<double>(elements);
 }
 
+std::string recipe_text(const TrainOptions& options) {
+  std::string text = options.recipe.flags();
+  for (const quant::AmpRule& rule : options.precision_overrides) text += " " + rule.reason;
+  return text;
+}
+
 std::map<std::string, int64_t> saturated_tensors(const quant::StatsMap& stats) {
   std::map<std::string, int64_t> by_tensor;
   for (const auto& [name, each] : stats)

@@ -6,6 +6,7 @@
 
 #include "base/file_ops.h"
 #include "ir/writer.h"
+#include "train/scaling_io.h"
 
 namespace loongforge::train {
 namespace {
@@ -14,7 +15,7 @@ namespace fs = std::filesystem;
 
 bool is_weight_or_description(const std::string& name) {
   return name == "loongir_model.json" || name.ends_with(".lir") || name == "manifest.json" ||
-         name == "trainer_state.json" || name == "optimizer.safetensors";
+         name == "trainer_state.json" || name == "optimizer.safetensors" || name == kScalingFile;
 }
 
 void copy_tensor(const ir::Reader& source, const ir::TensorEntry& entry, ir::Writer* writer) {

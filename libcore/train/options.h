@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "data/dataset_choices.h"
+#include "quant/loongamp.h"
+#include "quant/recipe.h"
 
 namespace loongforge::train {
 
 enum class FinetuningType { kLora, kFull };
-enum class FpPrecision { kE4M3, kBf16, kF32 };
 enum class OverflowLogLevel { kDebug, kWarning, kError };
 enum class Strategy { kNo, kSteps, kEpoch };  // of eval and save
 enum class LogFormat { kText, kJson };
@@ -61,8 +62,11 @@ struct TrainOptions {
   std::string template_name;           // empty: the model's chat template, else "alpaca" (announced)
   bool gradient_checkpointing = false;
 
-  FpPrecision fp8_precision = FpPrecision::kE4M3;
-  double fp8_scale_factor = 1;
+  quant::Recipe recipe;                // of all --fp8_ flags
+  std::vector<quant::AmpRule> precision_overrides;
+  std::vector<std::string> precision_notes;  // what the flags imply, told once at the start
+  bool fp8_stats = false;
+  bool show_precision = false;
   OverflowLogLevel fp8_overflow_log_level = OverflowLogLevel::kWarning;
 
   std::string eval_dataset;

@@ -42,7 +42,7 @@ void check_options(const TrainOptions& o) {
     throw_usage("--global_batch_size is smaller than --per_device_train_batch_size",
                 "it counts the rows of all micro-batches of a step");
   if (!(o.num_train_epochs > 0) && o.max_steps <= 0) throw_usage("--num_train_epochs must be positive");
-  if (!(o.fp8_scale_factor > 0) || !std::isfinite(o.fp8_scale_factor)) throw_usage("--fp8_scale_factor must be positive");
+  quant::check_recipe(o.recipe);
   if (!(o.warmup_ratio >= 0 && o.warmup_ratio <= 1)) throw_usage("--warmup_ratio must be in [0, 1]");
   for (auto [value, flag] : {std::pair<double, const char*>{o.learning_rate.value_or(0), "learning_rate"},
                              {o.weight_decay, "weight_decay"},
@@ -79,9 +79,11 @@ void check_paths(const TrainOptions& o) {
                 "continue it with --resume_from_checkpoint, or start anew with --overwrite_output_dir");
 }
 
-Session::Session(const TrainOptions& options, const Output& output) : options_(options), output_(output) {
+Session::Session(const TrainOptions& options, const Output& output)
+    : options_(options), output_(output), scaling_(options.recipe) {
   check_options(options);
   check_paths(options);
+  for (const std::string& note : options.precision_notes) log_info(note);
   const topo::Machine machine = topo::read_machine();
   kernels::gemm_set_cache(static_cast<int64_t>(machine.l2_bytes) / std::max(1, machine.l2_cores));
   const int threads = options.threads > 0 ? options.threads : machine.default_threads();
@@ -113,18 +115,14 @@ void Session::load_tokenizer() {
 }
 
 quant::Recipe Session::recipe() const {
-  quant::Recipe recipe;
-  recipe.precision = options_.fp8_precision == FpPrecision::kE4M3  ? quant::RunPrecision::kFp8
-                     : options_.fp8_precision == FpPrecision::kF32 ? quant::RunPrecision::kFp32
-                                                                   : quant::RunPrecision::kBf16;
-  recipe.scale_factor = static_cast<float>(options_.fp8_scale_factor);
-  quant::check_recipe(recipe);
-  return recipe;
+  quant::check_recipe(options_.recipe);
+  return options_.recipe;
 }
 
 graph::ParameterOptions Session::parameter_options() const {
   graph::ParameterOptions p;
   p.recipe = recipe();
+  p.precision_overrides = options_.precision_overrides;
   if (env_flag("LOONGFORGE_HUGEPAGE_ENABLE").value_or(false)) p.pages = Pages::kHuge;
   const bool evaluates = options_.eval_only && !options_.dry_run;
   if (options_.finetuning_type == FinetuningType::kFull) {

@@ -32,7 +32,8 @@ class Session {
   const std::vector<data::Prompt>& prompts() const { return prompts_; }   // of --sample_prompts, read at the start
 
   graph::ParameterOptions parameter_options() const;             // of the run's precision and fine-tuning type
-  quant::Recipe recipe() const;                                  // what --fp8_precision and --fp8_scale_factor ask for
+  quant::Recipe recipe() const;                                  // what the --fp8_ flags ask for
+  quant::ScalingState& scaling() { return scaling_; }            // of delayed scaling: training adds, evaluation reads
   graph::PlanOptions plan_options(graph::PlanMode mode, int64_t max_positions) const;
   // HF ids where generation stops.
   std::vector<int32_t> stop_ids() const;
@@ -43,6 +44,7 @@ class Session {
 
   TrainOptions options_;
   Output output_;
+  quant::ScalingState scaling_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<ir::Reader> reader_;
   int64_t vocab_ = 0;

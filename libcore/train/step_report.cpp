@@ -46,6 +46,7 @@ support::Json step_json(const StepFacts& f) {
     json.set("fp8_headroom", number(*f.fp8_headroom));
   }
   if (f.saturated_gradients > 0) json.set("fp8_saturated_gradients", f.saturated_gradients);
+  if (!f.fp8_tensors.is_null()) json.set("fp8_tensors", f.fp8_tensors);
   json.set("eta_s", number(std::round(f.eta_s)));
   if (f.skipped) json.set("skipped", true);
   return json;
@@ -59,7 +60,8 @@ std::string step_text(const StepFacts& f) {
                      clock_text(f.eta_s);
   if (f.fp8_overflow > 0) text += " | fp8_overflow " + format("%.2e", f.fp8_overflow);
   if (f.saturated_gradients > 0)
-    text += " | CLIPPED: " + std::to_string(f.saturated_gradients) + " gradient elements saturated in FP8";
+    text += (f.clips ? " | CLIPPED: " : " | NOT CLIPPED: ") + std::to_string(f.saturated_gradients) +
+            " gradient elements saturated in FP8";
   if (f.skipped) text += " | SKIPPED: gradients not finite";
   return text;
 }

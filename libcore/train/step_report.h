@@ -21,6 +21,8 @@ struct StepFacts {
   double fp8_underflow = 0;            // share of those that became 0
   std::optional<double> fp8_headroom;  // log2(largest FP8 value / largest scaled one), the least of all tensors
   int64_t saturated_gradients = 0;     // elements of gradients that saturated: the step is clipped, and says so
+  bool clips = true;                   // --max_grad_norm is not 0
+  support::Json fp8_tensors;           // --fp8_stats
   bool skipped = false;                // gradients were not finite
 };
 

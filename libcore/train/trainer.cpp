@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/process_memory.h"
+#include "graph/precision_report.h"
 #include "train/adapter_io.h"
 #include "train/evaluate.h"
 #include "train/session.h"
@@ -59,10 +60,37 @@ std::string row(const char* name, uint64_t bytes) {
   return text;
 }
 
+int show_precision(Session& session, const graph::Parameters& params) {
+  const std::vector<graph::PrecisionRow> rows = graph::precision_rows(params, session.reader().model());
+  if (!session.options().json) {
+    session.print(session.recipe().describe() + "\n" + graph::precision_table(rows));
+    return 0;
+  }
+  Json list = Json::array();
+  for (const graph::PrecisionRow& r : rows) {
+    Json row = Json::object();
+    row.set("tensor", r.tensor);
+    row.set("role", r.role);
+    row.set("shape", r.shape);
+    row.set("file", r.stored);
+    row.set("runs_as", r.weight);
+    row.set("inputs", r.inputs);
+    row.set("gradients", r.gradients);
+    row.set("why", r.reason);
+    list.push_back(std::move(row));
+  }
+  Json json = Json::object();
+  json.set("recipe", session.recipe().describe());
+  json.set("tensors", std::move(list));
+  session.print(json.dump() + "\n");
+  return 0;
+}
+
 int dry_run(Session& session) {
   const TrainingData data = load_data(session);
   const RunShape shape = shape_run(session.options(), data.train);
   auto params = graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
+  if (session.options().show_precision) return show_precision(session, *params);
   const MemoryForecast m = forecast_memory(session, shape, *params);
   if (params->decoded_weights() > 0) log_info(params->decoded_note());
   const double share = 100.0 * static_cast<double>(params->trainable_count()) / static_cast<double>(params->parameter_count());

@@ -70,6 +70,8 @@ Json own_state_json(const CheckpointState& state, int64_t optimizer_steps) {
   best.set("without_improvement", state.best.without_improvement);
   Json json = Json::object();
   json.set("nonfinite_steps", state.nonfinite_steps);
+  json.set("saturated_steps", state.saturated_steps);
+  json.set("recipe", state.recipe);
   json.set("optimizer_steps", optimizer_steps);
   json.set("best", std::move(best));
   json.set("run", state.run);
@@ -86,6 +88,8 @@ CheckpointState read_state(const std::filesystem::path& folder) {
   state.log_history = json.at("log_history", where);
   state.log_history.as_array(where + ": log_history");
   state.nonfinite_steps = ours.get_int("nonfinite_steps", 0);
+  state.saturated_steps = ours.get_int("saturated_steps", 0);
+  state.recipe = ours.get_string("recipe", "");
   const Json& best = ours.at("best", where_ours);
   if (const Json& metric = best.at("metric", where_ours); !metric.is_null()) state.best.metric = metric.as_double("metric");
   state.best.step = best.get_int("step", 0);

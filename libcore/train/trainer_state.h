@@ -20,6 +20,8 @@ struct CheckpointState {
   int64_t step = 0;              // optimizer steps done (skipped ones count: they used up their data)
   int64_t tokens_seen = 0;
   int64_t nonfinite_steps = 0;   // in all
+  int64_t saturated_steps = 0;   // in which a gradient saturated in FP8
+  std::string recipe;            // the precision flags of the run: another one continues with a warning
   BestState best;
   support::Json log_history = support::Json::array();
   support::Json run = support::Json::object();  // what must be equal to continue: seed, batch, lanes, dataset hash, ...

@@ -17,6 +17,7 @@
 #include "train/dropout.h"
 #include "train/evaluate.h"
 #include "train/fp8_report.h"
+#include "train/scaling_io.h"
 #include "train/signals.h"
 
 namespace loongforge::train {
@@ -84,6 +85,16 @@ void TrainingRun::check_identity(const Json& saved) const {
   }
 }
 
+// Precision may change from one start to the next; what was trained so far stays as it is.
+void TrainingRun::adopt_recipe() {
+  const std::string now = recipe_text(options_);
+  if (resume_ && !state_.recipe.empty() && state_.recipe != now)
+    log_warning("the checkpoint was made with " + state_.recipe + ", this run goes on with " + now +
+                ": results will differ from those of an undisturbed run");
+  state_.recipe = now;
+  if (resume_ && options_.recipe.scales == quant::ScaleRecipe::kDelayed) session_.scaling().restore(read_scaling(*resume_));
+}
+
 void TrainingRun::prepare_weights() {
   graph::ParameterOptions options = session_.parameter_options();
   const ir::Reader* reader = &session_.reader();
@@ -103,6 +114,7 @@ void TrainingRun::prepare_weights() {
     if (options.train_all && session_.reader().model().quantize == "fp8")
       log_warning("full fine-tuning starts from FP8 weights: convert the model with --quantize bf16 to keep their precision");
   }
+  adopt_recipe();
   params_ = graph::Parameters::load(*reader, options, session_.pool());
   if (!resume_ && !options_.adapter_path.empty()) load_adapter(options_.adapter_path, *params_, session_.pool());
   optim::AdamWOptions adam;
@@ -116,6 +128,8 @@ void TrainingRun::prepare_weights() {
       graph::make_plan(session_.reader().model(), *params_,
                        session_.plan_options(graph::PlanMode::kTrain, shape_.longest_document)),
       *params_, session_.pool());
+  executor_->set_scaling(&session_.scaling());
+  executor_->set_measure_errors(options_.fp8_stats);
   executor_->reserve(shape_.longest_micro_batch);
   engine_ = std::make_unique<Engine>(*executor_, *params_, session_.pool(), shape_.lanes);
   release_free_memory();  // what loading needed and freed
@@ -193,7 +207,7 @@ bool TrainingRun::step() {
   if (!facts.skipped) {
     optimizer_->step(params_->masters(), result.gradients, facts.lr,
                      scale * optim::clip_factor(norm.norm, options_.max_grad_norm), session_.pool());
-    params_->refresh(session_.pool(), &result.stats.tensors);
+    params_->refresh(session_.pool(), &result.stats.tensors, options_.fp8_stats);
   }
   ++state_.step;
   state_.tokens_seen += tokens;
@@ -206,10 +220,34 @@ bool TrainingRun::step() {
   facts.step_ms = seconds * 1000;
   facts.eta_s = seconds_per_step_ * static_cast<double>(facts.total_steps - facts.step);
   facts.mem_mb = static_cast<int64_t>(process_memory().resident >> 20);
-  fill_fp8_facts(result.stats.tensors, &facts);
-  overflow_.add(state_.step, saturated_tensors(result.stats.tensors));
+  finish_fp8(&facts, &result.stats.tensors);
   report(facts);
   return !facts.skipped;
+}
+
+// What the step's rounding to FP8 comes to: scales of the next step, counts, messages.
+void TrainingRun::finish_fp8(StepFacts* facts, quant::StatsMap* stats) {
+  session_.scaling().end_step(quant::AllRanks(), facts->skipped);
+  fill_fp8_facts(*stats, facts);
+  facts->clips = options_.max_grad_norm > 0;
+  state_.saturated_steps += facts->saturated_gradients > 0;
+  overflow_.add(state_.step, saturated_tensors(*stats));
+  if (!options_.fp8_stats) return;
+  facts->fp8_tensors = fp8_stats_json(*stats);
+  quant::add_stats(&fp8_sum_, *stats);
+}
+
+void TrainingRun::fp8_summary() {
+  if (state_.saturated_steps > 0)
+    log_warning("gradients saturated in FP8 in " + std::to_string(state_.saturated_steps) + " of " +
+                std::to_string(state_.step) + " steps" + (options_.max_grad_norm > 0 ? ", which were clipped" : "") +
+                "; a larger --fp8_scale_factor widens the range");
+  if (!options_.fp8_stats) return;
+  Json line = Json::object();
+  line.set("event", "fp8_stats");
+  line.set("step", state_.step);
+  line.set("tensors", fp8_stats_json(fp8_sum_));
+  show(line, "rounding to FP8 by tensor, over this run's steps:\n" + quant::stats_table(fp8_sum_));
 }
 
 void TrainingRun::evaluate_now() {
@@ -247,7 +285,8 @@ void TrainingRun::save() {
   if (saved_step_ == state_.step) return;
   note_checkpoint(state_.step, &state_.best);
   // The model that the run began with, also when it was resumed: that checkpoint will be removed one day.
-  const CheckpointSource source{&session_.reader(), params_.get(), optimizer_.get(), base_model(), trainer_facts()};
+  const CheckpointSource source{&session_.reader(), params_.get(), optimizer_.get(), base_model(), trainer_facts(),
+                                &session_.scaling()};
   const fs::path folder = save_checkpoint(folder_->path(), state_, source, options_.save_total_limit);
   saved_step_ = state_.step;
   log_info("saved " + folder.string());
@@ -343,6 +382,7 @@ int TrainingRun::run() {
     if (stop == StopRequest::kSaveAndRequeue && !last) return kExitRequeue;
     if (stop == StopRequest::kSaveAndStop && !last) return kExitInterrupted;
   }
+  fp8_summary();
   finish();
   return 0;
 }

@@ -56,6 +56,9 @@ class TrainingRun {
   void prepare_weights();
   support::Json run_identity() const;
   void check_identity(const support::Json& saved) const;
+  void adopt_recipe();
+  void finish_fp8(StepFacts* facts, quant::StatsMap* stats);
+  void fp8_summary();
   void announce() const;
   bool step();                       // false: the step was skipped
   void report(const StepFacts& facts);
@@ -84,6 +87,7 @@ class TrainingRun {
   CheckpointState state_;
   std::optional<MetricSinks> sinks_;
   OverflowReporter overflow_;
+  quant::StatsMap fp8_sum_;                        // --fp8_stats: over the run's steps
   int64_t saved_step_ = -1;
   int64_t skipped_in_a_row_ = 0;
   double seconds_per_step_ = 0;

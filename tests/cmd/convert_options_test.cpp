@@ -38,13 +38,17 @@ TEST_CASE("import: every flag reaches its field, in the description's spelling")
   const convert::ImportOptions got = import_options(
       parsed({"--model-name", "chatglm-6b", "--input-path", "i", "--output-path", "o", "--quantize",
               "fp8", "--device", "loongarch64", "--tokenizer_path", "t", "--pad_token_id", "2",
-              "--quantize_head", "--overwrite", "--dry-run"}),
+              "--quantize_head", "--quantize-override", "*.q_proj=bf16,*.0.*=fp32", "--overwrite",
+              "--dry-run"}),
       1);
   CHECK(got.model_name == "chatglm-6b");
   CHECK(got.device == "loongarch64");
   CHECK(got.tokenizer_path == "t");
   CHECK(got.pad_token_id == 2);
   CHECK(got.quantize_head);
+  REQUIRE(got.quantize_overrides.size() == 2);
+  CHECK(got.quantize_overrides[1].pattern == "*.0.*");
+  CHECK(got.quantize_overrides[1].storage == quant::Storage::kF32);
   CHECK(got.overwrite);
   CHECK(got.dry_run);
 }

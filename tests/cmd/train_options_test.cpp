@@ -62,8 +62,12 @@ TEST_CASE("defaults of the table are those of the struct") {
   CHECK(got.val_size == stated.val_size);
   CHECK(got.template_name == stated.template_name);
   CHECK(got.gradient_checkpointing == stated.gradient_checkpointing);
-  CHECK(got.fp8_precision == stated.fp8_precision);
-  CHECK(got.fp8_scale_factor == stated.fp8_scale_factor);
+  CHECK(got.recipe.flags() == stated.recipe.flags());
+  CHECK(got.recipe.window == stated.recipe.window);
+  CHECK(got.precision_overrides.empty());
+  CHECK(got.precision_notes.empty());
+  CHECK(got.fp8_stats == stated.fp8_stats);
+  CHECK(got.show_precision == stated.show_precision);
   CHECK(got.fp8_overflow_log_level == stated.fp8_overflow_log_level);
   CHECK(got.eval_strategy == stated.eval_strategy);
   CHECK(got.eval_steps == stated.eval_steps);
@@ -128,7 +132,7 @@ TEST_CASE("choices, aliases and flags reach their fields") {
                                           "2"});
   CHECK(got.lr_scheduler_type == "linear");
   CHECK(got.lora_rank == 4);
-  CHECK(got.fp8_precision == train::FpPrecision::kF32);
+  CHECK(got.recipe.precision == quant::RunPrecision::kFp32);
   CHECK(got.eval_strategy == train::Strategy::kSteps);
   CHECK(got.eval_steps == 7);
   CHECK(got.eval_on_start);
@@ -238,6 +242,76 @@ TEST_CASE("choices about data reach their fields, and are read again") {
   LF_CHECK_ERROR(filled({"--model_path", "m", "--dataset", "a,b", "--output_dir", "o",
                          "--dataset_weights", "1,much"}),
                  ErrorCode::kUsage, "--dataset_weights: \"much\" is no number");
+}
+
+train::TrainOptions run_with(std::vector<const char*> more) {
+  std::vector<const char*> words = {"--model_path", "m", "--dataset", "d", "--output_dir", "o"};
+  words.insert(words.end(), more.begin(), more.end());
+  return filled(words);
+}
+
+TEST_CASE("precision flags make one recipe; what they imply is noted") {
+  using quant::ScaleRecipe;
+  const train::TrainOptions plain =
+      run_with({"--fp8_precision", "hybrid", "--fp8_activations", "compute", "--fp8_recipe",
+                "tensor-current", "--fp8_scale_override", "*.down_proj=1.5,*.0.*=2",
+                "--precision-override", "*.q_proj=bf16", "--fp8_stats"});
+  CHECK(plain.recipe.flags() ==
+        "--fp8_precision hybrid --fp8_activations compute --fp8_recipe tensor-current "
+        "--fp8_scale_override *.down_proj=1.5 --fp8_scale_override *.0.*=2");
+  REQUIRE(plain.precision_overrides.size() == 1);
+  CHECK(plain.precision_overrides[0].reason == "--precision_override *.q_proj=bf16");
+  CHECK(plain.precision_notes.empty());
+  CHECK(plain.fp8_stats);
+
+  const train::TrainOptions window = run_with({"--fp8_dynamic_scale_window", "64"});
+  CHECK(window.recipe.scales == ScaleRecipe::kDelayed);
+  CHECK(window.recipe.window == 64);
+  REQUIRE(window.precision_notes.size() == 1);
+  CHECK(window.precision_notes[0] == "--fp8_dynamic_scale_window selects --fp8_recipe delayed");
+  // What was resolved is read again as the same.
+  const test::TempDir folder;
+  const std::string path = (folder / "run_config.json").string();
+  std::ofstream(path) << window.resolved_config_json;
+  CHECK(filled({"--config", path.c_str()}).recipe.flags() == window.recipe.flags());
+
+  const train::TrainOptions bias =
+      run_with({"--fp8_adaptive_bias", "true", "--fp8_activations", "compute"});
+  CHECK(bias.recipe.scales == ScaleRecipe::kDelayed);
+  CHECK(bias.recipe.window == 128);
+  CHECK(bias.recipe.adaptive_bias);
+  CHECK(bias.precision_notes.size() == 1);
+  CHECK(run_with({"--fp8_recipe", "delayed", "--fp8_dynamic_scale_window", "8"})
+            .precision_notes.empty());
+}
+
+TEST_CASE("precision flags that have no effect together are told") {
+  CHECK(run_with({"--fp8_precision", "hybrid"}).precision_notes.at(0).find("equals e4m3") !=
+        std::string::npos);
+  CHECK(run_with({"--fp8_adaptive_bias"}).precision_notes.at(1).find("no effect") !=
+        std::string::npos);
+  CHECK(run_with({"--fp8_recipe", "delayed", "--fp8_activations", "off"})
+            .precision_notes.at(0)
+            .find("leaves in bf16") != std::string::npos);
+}
+
+TEST_CASE("precision flags that contradict are refused") {
+  LF_CHECK_ERROR(run_with({"--fp8_recipe", "tensor-current", "--fp8_dynamic_scale_window", "64"}),
+                 ErrorCode::kUsage,
+                 "--fp8_dynamic_scale_window contradicts --fp8_recipe tensor-current");
+  LF_CHECK_ERROR(run_with({"--fp8_recipe", "block", "--fp8_adaptive_bias"}), ErrorCode::kUsage,
+                 "--fp8_adaptive_bias contradicts --fp8_recipe block");
+  LF_CHECK_ERROR(run_with({"--fp8_precision", "bf16", "--fp8_activations", "compute"}),
+                 ErrorCode::kUsage, "--fp8_activations needs an FP8 precision");
+  LF_CHECK_ERROR(run_with({"--fp8_precision", "fp32", "--fp8_adaptive_bias"}), ErrorCode::kUsage,
+                 "needs an FP8 precision");
+  CHECK_NOTHROW(run_with({"--fp8_precision", "bf16", "--fp8_activations", "compute",
+                          "--precision_override", "*.down_proj=fp8"}));
+  LF_CHECK_ERROR(run_with({"--show_precision"}), ErrorCode::kUsage, "needs --dry_run");
+  LF_CHECK_ERROR(run_with({"--precision_override", "*.q_proj=int4"}), ErrorCode::kUsage,
+                 "int4 is no precision");
+  LF_CHECK_ERROR(run_with({"--fp8_scale_override", "*.q_proj"}), ErrorCode::kUsage,
+                 "is not PATTERN=VALUE");
 }
 
 TEST_CASE("the resolved configuration holds every value by its canonical name") {

@@ -58,7 +58,7 @@ TEST_CASE("values of the wrong type or out of range") {
          {"--learning_rate", "-1"},
          2,
          "--learning_rate: '-1' is out of range; give a value above 0"});
-  check({"train", {"--fp8_precision", "fp16"}, 2, "'fp16' is not one of e4m3, bf16, fp32"});
+  check({"train", {"--fp8_precision", "fp16"}, 2, "'fp16' is not one of e4m3, e5m2, hybrid, bf16, fp32"});
   check({"train", {"--learning_rate"}, 2, "--learning_rate needs a value"});
   check({"train",
          {"--reduce_lanes", "3", "--model_path", "m", "--dataset", "d", "--output_dir", "o"},

@@ -101,6 +101,28 @@ TEST_CASE("--quantize_head") {
   }));
 }
 
+TEST_CASE("--quantize_override: the first pattern that matches a tensor or its layer") {
+  const test::TempDir dir;
+  convert::ImportOptions options = test::import_options(checkpoint("llama2"), dir / "m", "fp8");
+  options.quantize_overrides = quant::parse_amp_overrides(
+      "*.0.mlp.down_proj=bf16,*.down_proj.weight=fp32,lm_head=fp8", "quantize_override");
+  const convert::ImportReport report = import_model(options);
+  const ir::Reader reader(dir / "m");
+  const auto dtype = [&](const char* name) { return reader.model().find_tensor(name)->dtype; };
+  CHECK(dtype("model.layers.0.mlp.down_proj.weight") == DType::kBF16);
+  CHECK(dtype("model.layers.1.mlp.down_proj.weight") == DType::kF32);
+  CHECK(dtype("model.layers.1.mlp.up_proj.weight") == DType::kE4M3LA);
+  CHECK(dtype("lm_head.weight") == DType::kE4M3LA);
+  CHECK(std::any_of(report.kept.begin(), report.kept.end(), [](const auto& kept) {
+    return kept.reason == "--quantize_override *.0.mlp.down_proj=bf16";
+  }));
+  options.output_path = dir / "n";
+  options.quantize_overrides = quant::parse_amp_overrides("*.no_such=bf16", "quantize_override");
+  LF_CHECK_ERROR(import_model(options), ErrorCode::kUsage,
+                 "--quantize_override *.no_such matches no tensor");
+  CHECK_FALSE(std::filesystem::exists(dir / "n"));
+}
+
 TEST_CASE("fp32 keeps every value, bf16 rounds once") {
   // An F16 and an F32 source with values that bf16 does not have.
   for (DType dtype : {DType::kF16, DType::kF32}) {

@@ -60,6 +60,7 @@ inline graph::Batch random_batch(const std::vector<int64_t>& lengths, int64_t vo
 
 struct TinyRun {
   quant::Recipe recipe;
+  std::vector<quant::AmpRule> overrides;
   bool full = true;
   double dropout = 0;
   int threads = 2;
@@ -83,6 +84,7 @@ inline void fill_adapters(graph::Parameters& params, ThreadPool& pool) {
 inline std::unique_ptr<graph::Parameters> load_tiny(const TinyModel& model, const TinyRun& run, ThreadPool& pool) {
   graph::ParameterOptions o;
   o.recipe = run.recipe;
+  o.precision_overrides = run.overrides;
   o.train_all = run.full;
   o.lora = !run.full;
   o.lora_options.rank = 4;

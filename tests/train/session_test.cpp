@@ -26,7 +26,7 @@ TEST_CASE("options that no run can have are named") {
       {[](auto& o) { o.lora_dropout = 1; }, "--lora_dropout"},
       {[](auto& o) { o.reduce_lanes = 6; }, "--reduce_lanes must be a power of two"},
       {[](auto& o) { o.global_batch_size = 1, o.per_device_train_batch_size = 2; }, "--global_batch_size"},
-      {[](auto& o) { o.fp8_scale_factor = 0; }, "--fp8_scale_factor"},
+      {[](auto& o) { o.recipe.scale_factor = 0; }, "--fp8_scale_factor"},
       {[](auto& o) { o.warmup_ratio = 1.5; }, "--warmup_ratio"},
       {[](auto& o) { o.learning_rate = -1; }, "--learning_rate"},
       {[](auto& o) { o.adam_beta2 = 1; }, "--adam_beta1"},
