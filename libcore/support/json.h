@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/api.h"
+#include "base/error.h"
 
 namespace loongforge::support {
 
@@ -98,5 +99,17 @@ class LF_API Json {
 
 // Reads and parses a file. kNoInput when absent, kBadData when larger than max_bytes or wrong.
 LF_API Json read_json(const std::string& path, uint64_t max_bytes = uint64_t{256} << 20);
+
+// Runs f, a reader of one file: an Error out of it that names no place, as the accessors above make
+// them, gets `where`.
+template <class F>
+auto in_file(const std::string& where, F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (const Error& e) {
+    if (!e.where().empty()) throw;
+    throw Error(e.code(), where, e.message(), e.hint());
+  }
+}
 
 }  // namespace loongforge::support

@@ -57,18 +57,18 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 // Name by name, in the order of the manifest.
 void verify_file(const fs::path& folder, const Json& file, const std::string& where, std::set<std::string>* listed) {
-  const std::string& name = file.at("name", where).as_string("name");
+  const std::string& name = file.at("name").as_string("name");
   if (name.empty() || name.find('/') != std::string::npos || name == ".." || name == ".")
     throw_bad_data(where, "names a file outside the checkpoint: " + name);
   if (!listed->insert(name).second) throw_bad_data(where, "names " + name + " twice");
   std::error_code error;
   const uint64_t size = fs::file_size(folder / name, error);
   if (error) throw_bad_data((folder / name).string(), "is missing, the manifest names it");
-  const int64_t said = file.at("bytes", where).as_int("bytes");
+  const int64_t said = file.at("bytes").as_int("bytes");
   if (static_cast<int64_t>(size) != said)
     throw_bad_data((folder / name).string(),
                    "has " + std::to_string(size) + " bytes, the manifest says " + std::to_string(said));
-  if (static_cast<int64_t>(file_crc(folder / name)) != file.at("crc32c", where).as_int("crc32c"))
+  if (static_cast<int64_t>(file_crc(folder / name)) != file.at("crc32c").as_int("crc32c"))
     throw_bad_data((folder / name).string(), "does not match its checksum");
 }
 
@@ -109,10 +109,12 @@ void write_manifest(const fs::path& folder) {
 void verify_checkpoint(const fs::path& folder) {
   const std::string where = (folder / kManifest).string();
   const Json manifest = support::read_json(where);
-  if (const int64_t format = manifest.get_int("format", 0); format != kFormat)
-    throw_bad_data(where, "is of format " + std::to_string(format) + ", this version reads " + std::to_string(kFormat));
   std::set<std::string> listed;
-  for (const Json& file : manifest.at("files", where).as_array(where + ": files")) verify_file(folder, file, where, &listed);
+  support::in_file(where, [&] {
+    if (const int64_t format = manifest.get_int("format", 0); format != kFormat)
+      throw_bad_data(where, "is of format " + std::to_string(format) + ", this version reads " + std::to_string(kFormat));
+    for (const Json& file : manifest.at("files").as_array("files")) verify_file(folder, file, where, &listed);
+  });
   require_listed(listed, where);
   const CheckpointState state = read_state(folder);
   if (const auto step = step_of(folder); step && *step != state.step)

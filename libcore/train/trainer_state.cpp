@@ -82,21 +82,25 @@ CheckpointState read_state(const std::filesystem::path& folder) {
   const std::string where = (folder / kTrainerStateFile).string(), where_ours = (folder / kOwnStateFile).string();
   const Json json = support::read_json(where), ours = support::read_json(where_ours);
   CheckpointState state;
-  state.step = json.at("global_step", where).as_int("global_step");
-  if (state.step < 0) throw_bad_data(where, "global_step is negative");
-  state.tokens_seen = json.get_int("num_input_tokens_seen", 0);
-  state.log_history = json.at("log_history", where);
-  state.log_history.as_array(where + ": log_history");
-  state.nonfinite_steps = ours.get_int("nonfinite_steps", 0);
-  state.saturated_steps = ours.get_int("saturated_steps", 0);
-  state.recipe = ours.get_string("recipe", "");
-  const Json& best = ours.at("best", where_ours);
-  if (const Json& metric = best.at("metric", where_ours); !metric.is_null()) state.best.metric = metric.as_double("metric");
-  state.best.step = best.get_int("step", 0);
-  state.best.checkpoint_step = best.get_int("checkpoint_step", 0);
-  state.best.without_improvement = best.get_int("without_improvement", 0);
-  state.run = ours.at("run", where_ours);
-  state.run.as_object(where_ours + ": run");
+  support::in_file(where, [&] {
+    state.step = json.at("global_step").as_int("global_step");
+    if (state.step < 0) throw_bad_data(where, "global_step is negative");
+    state.tokens_seen = json.get_int("num_input_tokens_seen", 0);
+    state.log_history = json.at("log_history");
+    state.log_history.as_array("log_history");
+  });
+  support::in_file(where_ours, [&] {
+    state.nonfinite_steps = ours.get_int("nonfinite_steps", 0);
+    state.saturated_steps = ours.get_int("saturated_steps", 0);
+    state.recipe = ours.get_string("recipe", "");
+    const Json& best = ours.at("best");
+    if (const Json& metric = best.at("metric"); !metric.is_null()) state.best.metric = metric.as_double("metric");
+    state.best.step = best.get_int("step", 0);
+    state.best.checkpoint_step = best.get_int("checkpoint_step", 0);
+    state.best.without_improvement = best.get_int("without_improvement", 0);
+    state.run = ours.at("run");
+    state.run.as_object("run");
+  });
   return state;
 }
 

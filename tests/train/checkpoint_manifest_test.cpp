@@ -46,6 +46,8 @@ const Lie kLies[] = {
      "optimizer.safetensors: does not match its checksum"},
     {"a cut file", [](const fs::path& f) { fs::resize_file(f / "adapter_model.safetensors", 100); }, ErrorCode::kBadData,
      "adapter_model.safetensors: has 100 bytes"},
+    {"a format of the wrong type", [](const fs::path& f) { edit_manifest(f, [](Json& m) { m.set("format", "1"); }); },
+     ErrorCode::kBadData, "manifest.json: format is string"},
     {"a file that is not there", [](const fs::path& f) { fs::remove(f / "optimizer.safetensors"); }, ErrorCode::kBadData,
      "optimizer.safetensors: is missing"},
     {"a file that is not listed", [](const fs::path& f) {
