@@ -19,14 +19,16 @@ class ByteTrie {
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     nodes_.assign(1, Node{});
     roots_.fill(0);
-    // Breadth first: a node's range of tokens, split by its next byte.
+    // A node's range of tokens, split by its next byte; its children are made at once, side by
+    // side.
     struct Work {
       uint32_t node;
       size_t begin, end, depth;
     };
     std::vector<Work> work = {{0, 0, tokens.size(), 0}};
-    for (size_t w = 0; w < work.size(); ++w) {
-      auto [node, begin, end, depth] = work[w];
+    while (!work.empty()) {
+      auto [node, begin, end, depth] = work.back();
+      work.pop_back();
       for (; begin < end && tokens[begin].first.size() == depth; ++begin)
         if (depth > 0) nodes_[node].value = tokens[begin].second;
       nodes_[node].first = static_cast<uint32_t>(nodes_.size());

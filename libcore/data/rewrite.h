@@ -1,11 +1,14 @@
 // Rewrites a segment's text from left to right, its origins with it: what normalizers and
-// pre-tokenizers that change text share. Thread-safety: one per rewrite.
+// pre-tokenizers that change text share. A text that grows beyond the segment's room is
+// Error(kBadData). Thread-safety: one per rewrite.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "data/tokenizer_parts.h"
 
 namespace loongforge::data {
@@ -26,6 +29,9 @@ class Rewrite {
   }
   // New text for a part of the old.
   void put(std::string_view text, Range origin) {
+    if (text.size() > segment_.room() - std::min(segment_.room(), out_.size()))
+      throw_bad_data({}, "the tokenizer's normalizer makes too much of a text of " +
+                             std::to_string(segment_.text().size()) + " bytes");
     out_ += text;
     if (track_) origins_.insert(origins_.end(), text.size(), origin);
   }

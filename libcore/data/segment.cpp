@@ -4,8 +4,10 @@
 namespace loongforge::data {
 
 void Segment::reset(std::string_view text, size_t offset, bool track_origins) {
+  constexpr size_t kGrowth = 32, kLeast = 4096;
   text_ = text;
   offset_ = offset;
+  room_ = kGrowth * text.size() + kLeast;
   track_ = track_origins;
   origins_.clear();
   pieces_.assign(1, Range{0, text.size()});
@@ -14,6 +16,7 @@ void Segment::reset(std::string_view text, size_t offset, bool track_origins) {
 void Segment::reset_from(const Segment& whole, Range part) {
   text_ = whole.text_.substr(part.begin, part.end - part.begin);
   offset_ = whole.offset_ + part.begin;
+  room_ = whole.room_;
   track_ = whole.track_;
   origins_.clear();
   if (!whole.origins_.empty())

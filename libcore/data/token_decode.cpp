@@ -74,16 +74,23 @@ class Fuse : public Decoder {
 };
 
 class ReplaceDecoder : public Decoder {
+  static constexpr size_t kGrowth = 32, kLeastRoom = 4096;  // far above every real decoder
+
  public:
   ReplaceDecoder(std::string literal, std::unique_ptr<Regex> regex, std::string to)
       : literal_(std::move(literal)), regex_(std::move(regex)), to_(std::move(to)) {}
 
   void apply(std::vector<std::string>& tokens) const override {
     Regex::Matcher matcher;
+    size_t room = kLeastRoom;
+    for (const std::string& token : tokens) room += kGrowth * token.size();
     for (std::string& token : tokens) {
       std::string text;
       size_t begin, end, done = 0;
       while (find(matcher, token, done, &begin, &end)) {
+        if (to_.size() > room)
+          throw_bad_data({}, "the tokenizer's decoder Replace makes too much of its tokens");
+        room -= to_.size();
         text.append(token, done, begin - done).append(to_);
         done = end;
       }

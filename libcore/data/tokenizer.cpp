@@ -274,6 +274,11 @@ std::string StreamDecoder::put(int32_t id) {
   bool unfinished = after.ends_with(kReplacement) && window_.size() - shown_ids_ < kMaxHeldBack;
   if (after.size() <= before.size() || unfinished) return {};
   std::string added = after.substr(before.size());
+  // Decoders may leave out spaces at a text's start: a window never starts with nothing but those.
+  if (added.find_first_not_of(' ') == std::string::npos && window_.size() < kMaxHeldBack) {
+    shown_ids_ = window_.size();
+    return added;
+  }
   window_.erase(window_.begin(), window_.begin() + static_cast<ptrdiff_t>(shown_ids_));
   shown_ids_ = window_.size();
   return added;

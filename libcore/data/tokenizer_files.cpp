@@ -1,5 +1,6 @@
 // Where tokenizers are found: a folder of Hugging Face files, one of them, a GGUF file.
 #include <filesystem>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -41,14 +42,14 @@ Json::Object added_tokens_json(const Json& json) {
 
 // added_tokens.json of older folders: content to id, nothing else.
 void add_older_tokens(const fs::path& path, TokenizerConfig& config) {
+  std::unordered_set<std::string> known;
+  for (const AddedToken& token : config.added_tokens) known.insert(token.content);
   for (const auto& [content, id] : added_tokens_json(read_json_if_present(path.string()))) {
     Json entry = Json::object();
     entry.set("content", content);
     entry.set("id", id);
     AddedToken token = parse_added_token(entry, "added_tokens.json's entry");
-    bool known = false;
-    for (const AddedToken& other : config.added_tokens) known = known || other.content == content;
-    if (!known) config.added_tokens.push_back(std::move(token));
+    if (known.insert(content).second) config.added_tokens.push_back(std::move(token));
   }
 }
 

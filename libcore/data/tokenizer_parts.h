@@ -40,6 +40,8 @@ class Segment {
   const std::vector<Range>& pieces() const { return pieces_; }
   bool tracks_origins() const { return track_; }
 
+  // How long a rewritten text may become: what no real normalizer makes of the user's text.
+  size_t room() const { return room_; }
   // Replaces the text. origins (empty, or one per byte of text): where each byte came from in the
   // current text.
   void rewrite(std::string text, const std::vector<Range>& origins);
@@ -49,7 +51,7 @@ class Segment {
  private:
   std::string owned_;
   std::string_view text_;
-  size_t offset_ = 0;
+  size_t offset_ = 0, room_ = 0;
   bool track_ = false;
   std::vector<Range>
       origins_;  // per byte of text_, in the user's text; empty: text_ is a verbatim part of it

@@ -70,7 +70,8 @@ TEST_CASE("wrong values of the text parts are named") {
   CHECK(has(fault("normalizer", R"({"type": "Replace", "pattern": {"Regex": "(a"},
             "content": "x"})"),
             "regular expression '(a'"));
-  CHECK(has(fault("normalizer", R"({"type": "Replace", "pattern": 3, "content": "x"})"), "pattern"));
+  CHECK(
+      has(fault("normalizer", R"({"type": "Replace", "pattern": 3, "content": "x"})"), "pattern"));
   CHECK(has(fault("normalizer", R"({"type": "Strip", "strip_left": 1, "strip_right": true})"),
             "strip_left is integer"));
   CHECK(has(fault("normalizer", R"({"type": "Precompiled", "precompiled_charsmap": "!"})"),
@@ -97,6 +98,28 @@ TEST_CASE("a pattern that matches nothing between characters is refused when it 
   const Tokenizer t = Tokenizer::from_json(json, Json(), Json(), "t.json");
   CHECK(has(test::error_of([&] { t.encode("a", false); }).what(),
             "the pattern 'x*' matches nothing"));
+}
+
+TEST_CASE("a normalizer or decoder that makes a flood of a text is stopped") {
+  Json json =
+      Json::parse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})", "base");
+  std::string doubling = R"({"type": "Sequence", "normalizers": [)";
+  for (int i = 0; i < 60; ++i)
+    doubling += std::string(i > 0 ? "," : "") +
+                R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})";
+  json.set("normalizer", Json::parse(doubling + "]}", "n"));
+  const Tokenizer floods = Tokenizer::from_json(json, Json(), Json(), "t.json");
+  CHECK(has(test::error_of([&] { floods.encode("a", false); }).what(), "too much of a text"));
+  CHECK(has(test::error_of([&] { floods.encode_with_offsets("aa", false); }).what(), "too much"));
+  json.set("normalizer", Json());
+  Json replace = Json::parse(R"({"type": "Replace", "pattern": {"String": "a"}})", "d");
+  replace.set("content", std::string(100000, 'x'));
+  json.set("decoder", replace);
+  const Tokenizer decodes = Tokenizer::from_json(json, Json(), Json(), "t.json");
+  CHECK(has(test::error_of([&] {
+              decodes.decode(std::vector<int32_t>{0, 0}, false);
+            }).what(),
+            "too much of its tokens"));
 }
 
 TEST_CASE("ids go on after the largest where the configuration names a new token") {

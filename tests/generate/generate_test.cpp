@@ -97,6 +97,13 @@ TEST_CASE("generation stops at a stop token and at the limit") {
   CHECK(stopped.back() == free[4]);
   CHECK(stopped.size() <= 5);
   CHECK_THROWS_AS(generate::generate_tokens(executor, vocab, {}, o), Error);
+  // Rows of the head beyond the tokenizer's ids are padding: not chosen, whatever their logits are.
+  o.stop_ids = {};
+  o.vocab_limit = *std::max_element(free.begin(), free.end());
+  const std::vector<int32_t> padded = generate::generate_tokens(executor, vocab, prompt, o);
+  CHECK(padded.size() == 12);
+  CHECK(padded != free);
+  for (int32_t id : padded) CHECK(id < o.vocab_limit);
 }
 
 TEST_CASE("drawn tokens stay within the limit on the vocabulary, and differ by prompt number") {
