@@ -23,7 +23,7 @@ struct PackedWeight {
   uint8_t* data = nullptr;      // packed_weight_bytes(), 64-byte aligned
   int8_t* scale_exps = nullptr; // FP8: [ceil(n/128)][ceil(k/128)], value = code * 2^exp, |exp| <= 100; else null
   int64_t n = 0, k = 0;
-  Elem elem = Elem::kBf16;      // kE4M3, kE5M2, kBf16, kF32
+  Elem elem = Elem::kBf16;      // any; kNf4's scales stand in data, with the codes
 };
 
 LF_API size_t packed_weight_bytes(Elem elem, int64_t n, int64_t k) noexcept;
@@ -31,6 +31,10 @@ LF_API size_t packed_weight_bytes(Elem elem, int64_t n, int64_t k) noexcept;
 // REQUIRES row0 % 64 == 0, and row1 % 64 == 0 or row1 == n. scale_exps are the caller's to fill. bf16 values under 2^-55
 // become 0 here.
 LF_API void pack_weight_rows(const PackedWeight& w, const void* src, int64_t ld, int64_t row0, int64_t row1) noexcept;
+// The same for kNf4: codes as nf4_format.h has them (row row0 first, ld_codes in bytes), absmax [row1 - row0][ld_absmax],
+// one per 64 columns and finite.
+LF_API void pack_nf4_rows(const PackedWeight& w, const uint8_t* codes, int64_t ld_codes, const float* absmax,
+                          int64_t ld_absmax, int64_t row0, int64_t row1) noexcept;
 // out[i, :] = row rows[i] of w as values (scales applied), rounded to out.elem.
 LF_API void gather_weight_rows(const PackedWeight& w, const int32_t* rows, int64_t count, MatOut out) noexcept;
 

@@ -28,6 +28,11 @@ void pack_weight_rows(const PackedWeight& w, const void* src, int64_t ld, int64_
   LF_TABLE(kGemmTable).pack_weight_rows(w, src, ld, row0, row1);
 }
 
+void pack_nf4_rows(const PackedWeight& w, const uint8_t* codes, int64_t ld_codes,
+                   const float* absmax, int64_t ld_absmax, int64_t row0, int64_t row1) noexcept {
+  LF_TABLE(kGemmTable).pack_nf4_rows(w, codes, ld_codes, absmax, ld_absmax, row0, row1);
+}
+
 void gather_weight_rows(const PackedWeight& w, const int32_t* rows, int64_t count,
                         MatOut out) noexcept {
   LF_TABLE(kGemmTable).gather_weight_rows(w, rows, count, out);

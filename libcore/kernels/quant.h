@@ -1,4 +1,4 @@
-// FP8 codecs and quantisers. kernels/fp8_format.h is the truth for every ISA.
+// FP8 and NF4 codecs and quantisers. kernels/fp8_format.h is the truth for every ISA.
 //
 // Scales are powers of two: exponent e of a block is the smallest one with amax * factor <= largest
 // value * 2^e (exponent rounded up), clamped to >= kMinScaleExp; 0 for an all-zero block. Codes =
@@ -77,6 +77,13 @@ LF_API void quant_error(Mat x, Mat codes, int64_t cols, int64_t r0, int64_t r1,
 // Adds rows r0, r0 + step, ... below r1 to a histogram of kBinades; zeros go to bin 0.
 LF_API void binade_histogram(Mat x, int64_t cols, int64_t r0, int64_t r1, int64_t step,
                              int64_t* bins) noexcept;
+// NF4 (nf4_format.h): rows [r0, r1) of x. Row r's codes at codes + r * ld_codes, two a byte; an odd
+// row's last half is code 7, as bitsandbytes leaves it. absmax: [rows][ld_absmax], one per 64
+// columns; NaN or infinite where the block holds such a value, whose codes then mean nothing.
+LF_API void quantize_nf4(Mat x, int64_t cols, uint8_t* codes, int64_t ld_codes, float* absmax,
+                         int64_t ld_absmax, int64_t r0, int64_t r1) noexcept;
+// The values of one row, not rounded.
+LF_API void nf4_decode(const uint8_t* codes, const float* absmax, int64_t cols, float* x) noexcept;
 
 // Element casts between kF32 and kBf16. as_operand: values under 2^-55 become 0 (a bf16 operand);
 // otherwise plain RNE with subnormals kept (files, exports). NaN stays NaN.

@@ -1,5 +1,6 @@
 #include "kernels/dispatch.h"
 #include "kernels/generic/quant.h"
+#include "kernels/nf4_format.h"
 
 namespace loongforge::kernels {
 
@@ -70,6 +71,14 @@ void binade_histogram(Mat x, int64_t cols, int64_t r0, int64_t r1, int64_t step,
   }
   for (int b = 0; b < kBinades; ++b)
     bins[b] += int64_t{low[0][b]} + low[1][b] + low[2][b] + low[3][b];
+void quantize_nf4(Mat x, int64_t cols, uint8_t* codes, int64_t ld_codes, float* absmax,
+                  int64_t ld_absmax, int64_t r0, int64_t r1) noexcept {
+  LF_TABLE(kQuantTable).nf4(x, cols, codes, ld_codes, absmax, ld_absmax, r0, r1);
+}
+
+void nf4_decode(const uint8_t* codes, const float* absmax, int64_t cols, float* x) noexcept {
+  for (int64_t i = 0; i < cols; ++i)
+    x[i] = kNf4Values[nf4_code_at(codes, i)] * absmax[i / kNf4Block];
 }
 
 void cast(const void* src, Elem from, void* dst, Elem to, int64_t n, bool as_operand) noexcept {

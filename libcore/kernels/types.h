@@ -14,13 +14,15 @@ struct Bf16 {
   uint16_t bits;
 };
 
-// What a stored element is. FP8 codes carry power-of-two block scales beside them.
-enum class Elem : uint8_t { kF32, kBf16, kE4M3, kE5M2 };
+// What a stored element is. FP8 codes carry power-of-two block scales beside them; NF4 codes are
+// half a byte, carry an absmax per block (nf4_format.h) and exist in packed weights only.
+enum class Elem : uint8_t { kF32, kBf16, kE4M3, kE5M2, kNf4 };
 
 // What the operands of a product are: bf16 images (exact products, values under 2^-55 are 0) or
 // fp32 with fma.
 enum class Precision : uint8_t { kBf16, kF32 };
 
+// REQUIRES e != kNf4.
 LF_INLINE constexpr int elem_bytes(Elem e) {
   return e == Elem::kF32 ? 4 : e == Elem::kBf16 ? 2 : 1;
 }

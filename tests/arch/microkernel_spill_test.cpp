@@ -27,7 +27,7 @@ struct Function {
 };
 
 const char* const kKernels[] = {"::mul_tile<", "::strided_tile<", "::few_fp8<", "::few_bf16<",
-                                "::few_rows<"};
+                                "::few_rows<", "::few_nf4<"};
 
 bool is_micro_kernel(const std::string& name) {
   for (const char* kernel : kKernels)

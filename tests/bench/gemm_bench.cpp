@@ -44,6 +44,11 @@ const Shape kShapes[] = {
     {"fwd 4096 M=1", GemmTerm::B::kWeightT, Elem::kE4M3, 1, 4096, 4096},
     {"fwd 4096 M=1 bf16", GemmTerm::B::kWeightT, Elem::kBf16, 1, 4096, 4096},
     {"dX 4096 M=512", GemmTerm::B::kWeight, Elem::kE4M3, 512, 4096, 4096},
+    {"nf4 fwd 4096 M=512", GemmTerm::B::kWeightT, Elem::kNf4, 512, 4096, 4096},
+    {"nf4 fwd 4096 M=32", GemmTerm::B::kWeightT, Elem::kNf4, 32, 4096, 4096},
+    {"nf4 fwd 4096 M=4", GemmTerm::B::kWeightT, Elem::kNf4, 4, 4096, 4096},
+    {"nf4 fwd 4096 M=1", GemmTerm::B::kWeightT, Elem::kNf4, 1, 4096, 4096},
+    {"nf4 dX 4096 M=512", GemmTerm::B::kWeight, Elem::kNf4, 512, 4096, 4096},
     {"smol q fwd", GemmTerm::B::kWeightT, Elem::kE4M3, 2048, 576, 576, Elem::kBf16, 8},
     {"smol qkv fwd", GemmTerm::B::kWeightT, Elem::kE4M3, 2048, 960, 576, Elem::kBf16, 8},
     {"smol gate/up fwd", GemmTerm::B::kWeightT, Elem::kE4M3, 2048, 3072, 576, Elem::kBf16, 8},
@@ -71,7 +76,7 @@ struct Variant {
 };
 
 std::vector<Variant> variants_of(Isa isa) {
-  const GemmTable active{packed_weight_bytes, pack_weight_rows, gather_weight_rows,
+  const GemmTable active{packed_weight_bytes, pack_weight_rows, pack_nf4_rows, gather_weight_rows,
                          gemm_scratch_bytes,  gemm_steps,       gemm};
 #ifdef LF_HAVE_AVX512
   if (isa == Isa::kAvx512) {
@@ -114,12 +119,24 @@ class Case {
       }
     };
     exps_.assign(static_cast<size_t>(rows * ((cols + 127) / 128) + 64), -3);
-    std::vector<uint8_t> source(static_cast<size_t>(rows * cols * elem_bytes(s.b)));
-    fill(source.data(), s.b, rows * cols);
+    // NF4: every byte is two codes.
+    const bool nf4 = s.b == Elem::kNf4;
+    std::vector<uint8_t> source(
+        static_cast<size_t>(rows * (nf4 ? (cols + 1) / 2 : cols * elem_bytes(s.b))));
+    if (nf4) {
+      for (uint8_t& both : source) both = static_cast<uint8_t>(rng());
+    } else {
+      fill(source.data(), s.b, rows * cols);
+    }
+    const std::vector<float> absmax(static_cast<size_t>(nf4 ? rows * ((cols + 63) / 64) : 0),
+                                    0.07f);
     for (size_t c = 0; c < copies_; ++c) {
       PackedWeight w{b_.data() + c * one_, exps_.data(), rows, cols, s.b};
       if (!weight_) {
         std::memcpy(w.data, source.data(), source.size());
+      } else if (c == 0 && nf4) {
+        table.pack_nf4_rows(w, source.data(), (cols + 1) / 2, absmax.data(), (cols + 63) / 64, 0,
+                            rows);
       } else if (c == 0) {
         table.pack_weight_rows(w, source.data(), cols, 0, rows);
       } else {
@@ -211,7 +228,9 @@ void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, int rou
   std::printf("  %-18s %8.1f GF/s  %5.2f of peak %.1f (best %.2f)", s.name, table.best(row),
               table.median_ratio(row, peak), table.best(peak), table.best_ratio(row, peak));
   if (memory) {
-    const double scale = static_cast<double>(s.n * s.k * elem_bytes(s.b)) / test.flops();
+    const double bytes =
+        s.b == Elem::kNf4 ? 0.5 + 4.0 / 64.0 : static_cast<double>(elem_bytes(s.b));
+    const double scale = static_cast<double>(s.n * s.k) * bytes / test.flops();
     std::printf("  %6.1f GB/s  %5.2f of read %.1f (best %.2f)", table.best(row) * scale,
                 table.median_ratio(row, read) * scale, table.best(read),
                 table.best_ratio(row, read) * scale);

@@ -55,6 +55,24 @@ float fp8_value(Elem fp8, uint8_t code) {
   return static_cast<float>(code & 0x80 ? -x : x);
 }
 
+// The table of the QLoRA paper's NF4, as bitsandbytes prints it.
+const float kNf4Table[16] = {-1.0f,
+                             -0.6961928009986877f,
+                             -0.5250730514526367f,
+                             -0.39491748809814453f,
+                             -0.28444138169288635f,
+                             -0.18477343022823334f,
+                             -0.09105003625154495f,
+                             0.0f,
+                             0.07958029955625534f,
+                             0.16093020141124725f,
+                             0.24611230194568634f,
+                             0.33791524171829224f,
+                             0.44070982933044434f,
+                             0.5626170039176941f,
+                             0.7229568362236023f,
+                             1.0f};
+
 struct Rng {
   std::mt19937 engine;
   explicit Rng(uint32_t seed) : engine(seed) {}
@@ -132,13 +150,32 @@ struct Matrix {
 };
 
 struct Weight {
-  Matrix source;  // [n, k]
+  Matrix source;  // [n, k]; NF4: a byte's low half is the code
+  Elem elem;
   std::vector<int8_t> exps;
-  Weight(int64_t n, int64_t k, Elem elem, Rng& rng) : source(n, k, elem, rng) {
+  std::vector<float> absmax;  // NF4: [n][ceil(k / 64) + 1]
+  Weight(int64_t n, int64_t k, Elem elem_, Rng& rng)
+      : source(n, k, elem_ == Elem::kNf4 ? Elem::kE4M3 : elem_, rng), elem(elem_) {
     exps.resize(static_cast<size_t>((n + 127) / 128 * ((k + 127) / 128)));
     for (int8_t& e : exps) e = Matrix::random_exp(rng);
+    for (int64_t i = 0; i < n * ld_absmax(); ++i) absmax.push_back(random_absmax(rng));
+  }
+  int64_t ld_absmax() const { return (source.cols + 63) / 64 + 1; }
+  // Mostly ordinary; zero, negative (double quantisation brings it), around the operand threshold,
+  // subnormal.
+  static float random_absmax(Rng& rng) {
+    const float x = std::fabs(rng.value()) + 0.01f;
+    const int kind = rng.below(40);
+    if (kind == 0) return 0.0f;
+    if (kind == 1) return -x;
+    if (kind == 2) return std::ldexp(x, -53);
+    if (kind == 3) return std::ldexp(x, -130);
+    return x;
   }
   float get(int64_t i, int64_t j) const {
+    if (elem == Elem::kNf4)
+      return kNf4Table[*source.at(i, j) & 15] *
+             absmax[static_cast<size_t>(i * ld_absmax() + j / 64)];
     const float x = source.stored(i, j);
     if (source.elem == Elem::kF32) return x;
     if (source.elem == Elem::kBf16) return std::fabs(x) < std::ldexp(1.0f, -55) ? 0.0f : x;
@@ -152,11 +189,29 @@ struct Packed {
   PackedWeight w;
   Packed(const GemmTable& table, const Weight& from) {
     const Matrix& s = from.source;
-    buffer = AlignedBuffer(table.packed_weight_bytes(s.elem, s.rows, s.cols));
+    buffer = AlignedBuffer(table.packed_weight_bytes(from.elem, s.rows, s.cols));
     if (buffer.size() > 0) std::memset(buffer.data(), 0xFF, buffer.size());
-    w = PackedWeight{buffer.data(), const_cast<int8_t*>(from.exps.data()), s.rows, s.cols, s.elem};
+    w = PackedWeight{buffer.data(), const_cast<int8_t*>(from.exps.data()), s.rows, s.cols,
+                     from.elem};
     // In two calls, cut where the contract allows it.
     const int64_t cut = s.rows > 64 ? 64 : 0;
+    if (from.elem == Elem::kNf4) {
+      // Two codes a byte, the first in the high half; what follows a last odd one is noise.
+      const int64_t ld = (s.cols + 1) / 2 + 1;
+      std::vector<uint8_t> codes(static_cast<size_t>(s.rows * ld), 0xAA);
+      for (int64_t i = 0; i < s.rows; ++i)
+        for (int64_t j = 0; j < s.cols; ++j) {
+          uint8_t& both = codes[static_cast<size_t>(i * ld + j / 2)];
+          const int code = *s.at(i, j) & 15;
+          both =
+              static_cast<uint8_t>(j % 2 == 0 ? (both & 0x0F) | code << 4 : (both & 0xF0) | code);
+        }
+      const int64_t ld_absmax = from.ld_absmax();
+      if (cut > 0) table.pack_nf4_rows(w, codes.data(), ld, from.absmax.data(), ld_absmax, 0, cut);
+      table.pack_nf4_rows(w, codes.data() + cut * ld, ld, from.absmax.data() + cut * ld_absmax,
+                          ld_absmax, cut, s.rows);
+      return;
+    }
     if (cut > 0) table.pack_weight_rows(w, s.at(0, 0), s.ld, 0, cut);
     table.pack_weight_rows(w, s.at(cut, 0), s.ld, cut, s.rows);
   }
@@ -190,7 +245,7 @@ struct Problem {
       const bool n_first = t.kind == B::kWeightT || t.kind == B::kPlainT;
       const int64_t rows = n_first ? s.n : t.k, cols = n_first ? t.k : s.n;
       w.emplace_back(weight ? rows : 0, weight ? cols : 0, t.b, rng);
-      b.emplace_back(weight ? 0 : rows, weight ? 0 : cols, t.b, rng);
+      b.emplace_back(weight ? 0 : rows, weight ? 0 : cols, weight ? Elem::kF32 : t.b, rng);
     }
     for (int64_t j = 0; j < s.n; ++j) bias.push_back(rng.value());
     for (int64_t i = 0; i < s.m * s.n; ++i) c_before.push_back(std::ldexp(rng.value() + 1.0f, 1));
@@ -323,7 +378,7 @@ void for_each_variant(F f) {
   const Isa before = active_isa();
   for (const Isa isa : testable_isas()) {
     REQUIRE(set_active_isa(isa));
-    const GemmTable active{packed_weight_bytes, pack_weight_rows, gather_weight_rows,
+    const GemmTable active{packed_weight_bytes, pack_weight_rows, pack_nf4_rows, gather_weight_rows,
                            gemm_scratch_bytes,  gemm_steps,       gemm};
     const std::string name =
         std::string(isa_name(isa)) + (isa_is_emulated(isa) ? " (emulated)" : "");
@@ -424,6 +479,91 @@ TEST_CASE("gemm: odd sizes and several K blocks") {
   }
 }
 
+TEST_CASE("gemm: NF4 weights, odd sizes and blocks cut short by the row's end") {
+  uint32_t seed = 1500;
+  for (const Precision precision : {Precision::kBf16, Precision::kF32}) {
+    for (const B kind : {B::kWeightT, B::kWeight}) {
+      for (const Elem a : {Elem::kF32, Elem::kBf16}) {
+        for (const int64_t m : {1, 2, 3, 4, 7}) {
+          Spec s{m, 150, {{a, m == 7, kind, Elem::kNf4, 143}}};
+          s.precision = precision;
+          check(s, ++seed);
+        }
+      }
+    }
+  }
+  const int64_t ms[] = {1, 2, 3, 4, 5, 13, 32}, ns[] = {1, 7, 15, 16, 17, 63, 64, 65, 129, 200},
+                ks[] = {1, 2, 3, 7, 8, 9, 31, 63, 64, 65, 66, 127, 128, 129, 196, 640, 701};
+  Rng rng(6);
+  for (int round = 0; round < 80; ++round) {
+    Spec s{ms[rng.below(7)], ns[rng.below(10)], {}};
+    s.terms.push_back({rng.below(2) ? Elem::kBf16 : Elem::kF32, rng.below(3) == 0,
+                       rng.below(2) ? B::kWeightT : B::kWeight, Elem::kNf4, ks[rng.below(17)]});
+    if (rng.below(3) == 0) s.terms.push_back({Elem::kBf16, false, B::kPlainT, Elem::kF32, 8});
+    s.c = rng.below(2) ? Elem::kBf16 : Elem::kF32;
+    s.accumulate = s.c == Elem::kF32 && rng.below(2);
+    s.bias = rng.below(2);
+    s.precision = rng.below(3) == 0 ? Precision::kF32 : Precision::kBf16;
+    check(s, ++seed);
+  }
+}
+
+// One element of W^T and W at a time, so that a result is one decoded value.
+void check_nf4_decode(float absmax, Precision precision) {
+  Rng rng(8);
+  for (const B kind : {B::kWeightT, B::kWeight}) {
+    for (const int64_t m : {1, 5}) {
+      Spec s{m, 16, {{Elem::kF32, false, kind, Elem::kNf4, 1}}};
+      s.precision = precision;
+      Problem p(s, rng);
+      const float one = 1.0f;
+      for (int64_t i = 0; i < m; ++i) std::memcpy(p.a[0].at(i, 0), &one, 4);
+      for (float& x : p.w[0].absmax) x = absmax;
+      for (int64_t code = 0; code < 16; ++code)
+        *(kind == B::kWeightT ? p.w[0].source.at(code, 0) : p.w[0].source.at(0, code)) =
+            static_cast<uint8_t>(code);
+      for_each_variant([&](const Variant& v) {
+        const std::vector<float> got = p.run(v.table, p.whole());
+        for (int code = 0; code < 16; ++code) {
+          const float product = kNf4Table[code] * absmax;
+          const float want = precision == Precision::kBf16 ? to_bf16(product) : product;
+          CHECK_MESSAGE(got[static_cast<size_t>(code)] == want,
+                        v.name << " code " << code << " absmax " << absmax << " m " << m);
+        }
+      });
+    }
+  }
+}
+
+TEST_CASE("gemm: all NF4 codes decode to one product, rounded once") {
+  Rng rng(9);
+  std::vector<float> scales = {
+      0.0f,     1.0f,     0x1p-49f, 0x1p-50f,   std::nextafter(0x1p-50f, 0.0f),
+      0x1p-52f, 0x1p-55f, 0x1p-56f, 0x1p-126f,  0x1p-140f,
+      0x1p99f,  0x1p100f, 0x1p126f, 0x1.8p127f, -0.25f,
+      -0x1p-54f};
+  for (int i = 0; i < 60; ++i) scales.push_back(std::fabs(rng.value()) + 1e-3f);
+  // Products that lie in the middle between two bf16, to both sides of even.
+  for (int i = 0; i < 4000; ++i) {
+    const float x = 1.0f + static_cast<float>(rng.below(1 << 23)) * 0x1p-23f;
+    for (const float value : kNf4Table) {
+      const float product = value * x;
+      uint32_t u = 0;
+      std::memcpy(&u, &product, 4);
+      if ((u & 0xFFFF) == 0x8000 && scales.size() < 120) scales.push_back(x);
+    }
+  }
+  for (const uint32_t u : {0x3F808000u, 0x3F818000u, 0x3FFF8000u}) {
+    float x = 0;
+    std::memcpy(&x, &u, 4);
+    scales.push_back(x);
+  }
+  for (const float absmax : scales) {
+    check_nf4_decode(absmax, Precision::kBf16);
+    check_nf4_decode(absmax, Precision::kF32);
+  }
+}
+
 TEST_CASE("gemm: K longer than every ISA's K block, bf16 and fp32 results") {
   for (const Elem c : {Elem::kF32, Elem::kBf16}) {
     for (const B kind : {B::kWeightT, B::kWeight}) {
@@ -432,6 +572,8 @@ TEST_CASE("gemm: K longer than every ISA's K block, bf16 and fp32 results") {
         s.c = c;
         s.bias = true;
         check(s, 2000 + static_cast<uint32_t>(c));
+        s.terms[0].b = Elem::kNf4;
+        check(s, 2005 + static_cast<uint32_t>(c));
         s.terms[0].b = Elem::kBf16;
         s.terms.push_back({Elem::kBf16, false, B::kPlainT, Elem::kF32, 8});
         check(s, 2010 + static_cast<uint32_t>(c));
@@ -541,7 +683,9 @@ TEST_CASE("gemm: all codes of both formats with every scale decode exactly") {
 
 TEST_CASE("gemm: rows of a packed weight are looked up") {
   uint32_t seed = 6000;
-  for (const Elem elem : kAll) {
+  std::vector<Elem> elems = kAll;
+  elems.push_back(Elem::kNf4);
+  for (const Elem elem : elems) {
     for (const Elem to : {Elem::kF32, Elem::kBf16}) {
       Rng rng(++seed);
       const Weight w(150, 200, elem, rng);

@@ -89,6 +89,7 @@ void few_of_weight_t(int rows, const PackedWeight& w, int64_t n0, int64_t k0, in
   const int64_t total = (k + 1) / 2 * 2;
   const int64_t first = n0 * padded(w.k) + k0 * 16;
   for (int i = 0; i < rows && !accumulate; ++i) V::zero().store(c + i * ldc);
+  if (w.elem == Elem::kNf4) return few_of_nf4_t(rows, w, n0, k0, k, a, c, ldc);
   if (w.elem == Elem::kBf16)
     return few_rows_of(rows, Bf16Rows{}, w.data + first * 2, total, a, c, ldc);
   for (int64_t r = 0; r < total; r += kWeightBlock, a += 6 * kWeightBlock) {

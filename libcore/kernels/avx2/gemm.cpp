@@ -94,7 +94,12 @@ void gemm(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
 
 }  // namespace
 
-extern const GemmTable kGemmTable = {
-    packed_bytes<Layout>, pack_rows<Layout>, gather_rows<Layout>, scratch_bytes, steps, gemm};
+extern const GemmTable kGemmTable = {packed_bytes<Layout>,
+                                     pack_rows<Layout>,
+                                     pack_nf4<Layout::kPanel>,
+                                     gather_rows<Layout>,
+                                     scratch_bytes,
+                                     steps,
+                                     gemm};
 
 }  // namespace loongforge::kernels::avx2

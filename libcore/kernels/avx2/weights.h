@@ -5,6 +5,7 @@
 // blocks of it and transposes them.
 #pragma once
 
+#include "kernels/avx2/nf4.h"
 #include "kernels/avx2/pack.h"
 #include "kernels/avx2/tile.h"
 #include "kernels/gemm.h"
@@ -73,6 +74,7 @@ LF_INLINE V operand(V x) {
 // % 128 == 0.
 template <class Tile>
 void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k, float* dst) {
+  if (w.elem == Elem::kNf4) return panel_of_nf4_t<Tile>(w, n0, k0, k, dst);
   const int64_t rows = (k + 1) / 2 * 2;
   const int64_t first = n0 * padded(w.k) + k0 * 16;
   if (w.elem == Elem::kF32) {
@@ -136,6 +138,7 @@ LF_INLINE void transpose_values(const T* src, int64_t rows, float* dst) {
 // ---- W: columns j0 .. j0 + 15 (of k), rows n0 .. n0 + n. REQUIRES j0 % 16 == 0, n0 % 128 == 0.
 template <class Tile>
 void panel_of_weight(const PackedWeight& w, int64_t j0, int64_t n0, int64_t n, float* dst) {
+  if (w.elem == Elem::kNf4) return panel_of_nf4<Tile>(w, j0, n0, n, dst);
   const int64_t total = (n + 1) / 2 * 2;
   for (int64_t r = 0; r < total; r += 16, dst += 16 * 16) {
     const int64_t row = n0 + r;

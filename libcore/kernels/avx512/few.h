@@ -122,6 +122,7 @@ void few_of_weight_t(int rows, const PackedWeight& w, int64_t n0, int64_t k0, in
   static constexpr Fn kBf16[kFewRows] = {few_bf16<Tile, 1>, few_bf16<Tile, 2>, few_bf16<Tile, 3>,
                                          few_bf16<Tile, 4>};
   for (int i = 0; i < rows && !accumulate; ++i) memset(c + i * ldc, 0, 64 * sizeof(float));
+  if (w.elem == Elem::kNf4) return few_of_nf4_t<Tile>(rows, w, n0, k0, k, a, c, ldc);
   (w.elem == Elem::kBf16 ? kBf16 : kFp8)[rows - 1](w, n0, k0, k, a, c, ldc);
 }
 

@@ -158,8 +158,11 @@ bool dot_is_fast() noexcept {
   return fast;
 }
 
-#define LF_GEMM_TABLE(gemm) \
-  { packed_bytes<Layout>, pack_rows<Layout>, gather_rows<Layout>, scratch_bytes, steps, gemm }
+#define LF_GEMM_TABLE(gemm)                                                                 \
+  {                                                                                         \
+    packed_bytes<Layout>, pack_rows<Layout>, pack_nf4<Layout::kPanel>, gather_rows<Layout>, \
+        scratch_bytes, steps, gemm                                                          \
+  }
 extern const GemmTable kGemmTable = LF_GEMM_TABLE(gemm);
 // Both ways, for tests and benchmarks.
 extern const GemmTable kGemmDotTable = LF_GEMM_TABLE(gemm_with<TileBf16>);

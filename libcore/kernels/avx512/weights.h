@@ -6,10 +6,12 @@
 //   n/16%4, so that looking up
 //         the low and the high bytes of bf16 images and unpacking them yields pairs of k for 16 n;
 //   bf16  [k/2][n][k%2]: a B panel of bf16 operands as it stands;
-//   fp32  [k'][n], k' odd first: a B panel of fp32 operands as it stands.
+//   fp32  [k'][n], k' odd first: a B panel of fp32 operands as it stands;
+//   NF4   see nf4.h.
 // So both walks, W^T (panels of n) and W (panels of k), read whole blocks.
 #pragma once
 
+#include "kernels/avx512/nf4.h"
 #include "kernels/avx512/pack.h"
 #include "kernels/avx512/tile.h"
 #include "kernels/gemm.h"
@@ -76,6 +78,7 @@ LF_INLINE void store_values(typename Tile::Operand* panel, int64_t pair, int gro
 template <class Tile>
 void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
                        typename Tile::Operand* dst) {
+  if (w.elem == Elem::kNf4) return panel_of_nf4_t<Tile>(w, n0, k0, k, dst);
   const int64_t pairs = (k + 1) / 2;
   const int64_t first = n0 * padded(w.k) + k0 * 64;  // in elements
   if (w.elem == Elem::kF32) {
@@ -181,6 +184,7 @@ LF_INLINE void f32_rows16(const float* src, int64_t pairs, typename Tile::Operan
 template <class Tile>
 void panel_of_weight(const PackedWeight& w, int64_t j0, int64_t n0, int64_t n,
                      typename Tile::Operand* dst) {
+  if (w.elem == Elem::kNf4) return panel_of_nf4<Tile>(w, j0, n0, n, dst);
   const int64_t pairs = (n + 1) / 2;
   ImageTable t{};
   for (int64_t p = 0; p < pairs; p += 8, dst += 8 * 128) {

@@ -1,4 +1,5 @@
-// FP8 codecs and quantisers on any V; fp8_format.h is what they must equal.
+// FP8 and NF4 codecs and quantisers on any V; fp8_format.h and nf4_format.h are what they must
+// equal.
 #pragma once
 
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "kernels/fp8_format.h"
 #include "kernels/generic/lanes.h"
 #include "kernels/generic/tables.h"
+#include "kernels/nf4_format.h"
 
 namespace loongforge::kernels::generic {
 namespace {
@@ -370,6 +372,46 @@ void quant_weight(Elem fp8, Mat x, int64_t rows, int64_t cols, float factor, uin
   });
 }
 
+// One block of at most 64: its absmax.
+template <class V, class X>
+LF_INLINE float nf4_block_codes(const X* x, int64_t n, uint8_t* codes) {
+  constexpr float kSmallestNormal = 0x1p-126f;
+  float absmax = float_of(max_magnitude<V>(V::zero(), x, n).reduce_max_int());
+  if (absmax < kSmallestNormal) absmax = 0.0f;
+  uint8_t wide[kNf4Block];
+  if (absmax == 0.0f) {
+    memset(wide, kNf4Zero, sizeof wide);
+  } else {
+    const V factor = V::set1(1.0f / absmax);
+    for_lanes(n, [&](int64_t j, auto lanes) {
+      const V v = load<V>(x + j, lanes) * factor;
+      V above = V::zero();
+#pragma GCC unroll 16
+      for (int i = 0; i < 15; ++i) above = V::count_lt(above, V::set1(nf4_middle(i)), v);
+      store_bytes(above, wide + j, lanes);
+    });
+  }
+  if (n % 2 != 0) wide[n] = kNf4Zero;
+  for (int64_t i = 0; i < n; i += 2)
+    codes[i / 2] = static_cast<uint8_t>(wide[i] << 4 | wide[i + 1]);
+  return absmax;
+}
+
+template <class V>
+void quant_nf4(Mat x, int64_t cols, uint8_t* codes, int64_t ld_codes, float* absmax,
+               int64_t ld_absmax, int64_t r0, int64_t r1) noexcept {
+  with_elem(x.elem, [&]<class X>(Type<X>) {
+    for (int64_t r = r0; r < r1; ++r) {
+      const X* row = row_of<X>(x, r);
+      for (int64_t c = 0; c < cols; c += kNf4Block) {
+        const int64_t n = cols - c < kNf4Block ? cols - c : kNf4Block;
+        absmax[r * ld_absmax + c / kNf4Block] =
+            nf4_block_codes<V>(row + c, n, codes + r * ld_codes + c / 2);
+      }
+    }
+  });
+}
+
 // Round to nearest even, subnormals kept: the upper half of each lane is the bf16 value.
 template <class V>
 LF_INLINE V round_to_bf16(V x) {
@@ -424,7 +466,7 @@ template <class V, class D>
 constexpr QuantTable quant_table() {
   return {quant_encode<V>,  quant_decode<V>,    quant_rows<V>,       quant_weight<V>,
           quant_rows_at<V>, quant_amax_rows<V>, quant_dequantize<V>, quant_error_of<V, D>,
-          quant_cast<V>,    quant_f16_to_f32<V>};
+          quant_nf4<V>,     quant_cast<V>,      quant_f16_to_f32<V>};
 }
 
 }  // namespace

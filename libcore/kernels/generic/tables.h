@@ -17,6 +17,7 @@ struct QuantTable {
   decltype(&amax_rows) amax;
   decltype(&dequantize_rows) dequantize;
   decltype(&quant_error) error;
+  decltype(&quantize_nf4) nf4;
   decltype(&cast) cast_elems;
   decltype(&cast_f16_to_f32) f16_to_f32;
 };

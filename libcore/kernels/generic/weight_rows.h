@@ -7,6 +7,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/generic/fp8_bits.h"
+#include "kernels/generic/nf4.h"
 #include "kernels/generic/pack.h"
 
 namespace loongforge::kernels {
@@ -29,6 +30,8 @@ struct ColumnOffsets {
 template <class Layout>
 size_t packed_bytes(Elem elem, int64_t n, int64_t k) noexcept {
   const int64_t rows = (n + Layout::kPanel - 1) / Layout::kPanel * Layout::kPanel;
+  if (elem == Elem::kNf4)
+    return static_cast<size_t>(nf4_panel_bytes<Layout::kPanel>(k) * (rows / Layout::kPanel));
   return static_cast<size_t>(rows) * static_cast<size_t>(Layout::padded(k)) *
          static_cast<size_t>(elem_bytes(elem));
 }
@@ -96,6 +99,7 @@ void load_values(const PackedWeight& w, const ColumnOffsets<Layout>& offsets, in
 
 template <class Layout>
 void gather_rows(const PackedWeight& w, const int32_t* rows, int64_t count, MatOut out) noexcept {
+  if (w.elem == Elem::kNf4) return gather_nf4<Layout::kPanel>(w, rows, count, out);
   const ColumnOffsets<Layout> offsets(w.elem);
   const int64_t k_padded = Layout::padded(w.k);
   const int64_t blocks = (w.k + kWeightBlock - 1) / kWeightBlock;

@@ -1,4 +1,4 @@
-// gemm of the scalar ISA. Packed weights are row-major, without padding.
+// gemm of the scalar ISA. Packed weights are row-major, without padding but NF4's blocks.
 #include "kernels/generic/gemm.h"
 
 #include "kernels/generic/fp8_bits.h"
@@ -24,7 +24,9 @@ template <bool kRound>
 float weight_value(const PackedWeight& w, int64_t row, int64_t col) {
   const int64_t i = row * w.k + col;
   float x;
-  if (w.elem == Elem::kF32) {
+  if (w.elem == Elem::kNf4) {
+    set_operand<kRound>(&x, nf4_value<1>(nf4_block<1>(w, row, col), 0, col % kNf4Block));
+  } else if (w.elem == Elem::kF32) {
     set_operand<kRound>(&x, reinterpret_cast<const float*>(w.data)[i]);
   } else if (w.elem == Elem::kBf16) {
     set_operand<kRound>(&x, reinterpret_cast<const Bf16*>(w.data)[i]);
@@ -116,7 +118,12 @@ void gemm(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
 
 }  // namespace
 
-extern const GemmTable kGemmTable = {
-    packed_bytes<Layout>, pack_rows<Layout>, gather_rows<Layout>, scratch_bytes, steps, gemm};
+extern const GemmTable kGemmTable = {packed_bytes<Layout>,
+                                     pack_rows<Layout>,
+                                     pack_nf4<Layout::kPanel>,
+                                     gather_rows<Layout>,
+                                     scratch_bytes,
+                                     steps,
+                                     gemm};
 
 }  // namespace loongforge::kernels::scalar
