@@ -26,7 +26,7 @@ TEST_CASE("nf4: the middles are exact and between their neighbours") {
 }
 
 TEST_CASE("nf4: bitsandbytes' codes, absmax and values") {
-  const formats::SafetensorsFile file(test::data_dir() / "kernels" / "nf4.safetensors");
+  const formats::SafetensorsFile file(loongforge::test::data_dir() / "kernels" / "nf4.safetensors");
   for (const char* name : {"n1", "n63", "n64", "n65", "n4097"}) {
     const std::string base(name);
     const std::vector<float> x = file.read_f32(file.at(base + ".input"));
@@ -87,8 +87,8 @@ TEST_CASE("nf4: every ISA quantises rows of any length to the nearest value") {
         Bytes codes(static_cast<size_t>(5 * ld), 0xEE);
         std::vector<float> absmax(static_cast<size_t>(5 * (blocks + 1)), -7.0f);
         // In two calls, as a caller may.
-        quantize_nf4(x.view(), cols, codes.data(), ld, absmax.data(), blocks + 1, 0, 2);
-        quantize_nf4(x.view(), cols, codes.data(), ld, absmax.data(), blocks + 1, 2, 5);
+        quantize_nf4(x.in(), cols, codes.data(), ld, absmax.data(), blocks + 1, 0, 2);
+        quantize_nf4(x.in(), cols, codes.data(), ld, absmax.data(), blocks + 1, 2, 5);
         size_t stray = 0;
         for (int64_t i = 0; i < 5; ++i) {
           for (int64_t b = nf4_row_bytes(cols); b < ld; ++b)
