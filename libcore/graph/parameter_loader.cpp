@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "graph/weight_codes.h"
+#include "kernels/nf4_format.h"
+#include "kernels/optim.h"
 #include "support/sm4.h"
 #include "tensor/convert.h"
 
@@ -191,6 +193,10 @@ Elem ParameterLoader::target_elem(const ir::TensorEntry& entry, Weight* weight) 
   if (d.by_request && asks_fp8 && recipe.precision == quant::RunPrecision::kFp32)
     throw_usage("--precision_override " + entry.name + ": a run in fp32 rounds nothing",
                 "leave out --fp8_precision fp32, or the override");
+  if (entry.dtype == DType::kNf4) {
+    weight->reason = "the file's NF4 codes as they are";
+    return Elem::kNf4;
+  }
   if (entry.dtype == DType::kE4M3LA && !options_.train_all && weight->role != quant::TensorRole::kEmbedding) {
     // The codes are exact images, whatever computes; FP8 is never made from FP8.
     if (!asks_fp8 || recipe.weight_elem() != Elem::kE4M3) weight->reason += "; the file's FP8 codes as they are";
@@ -252,6 +258,15 @@ void ParameterLoader::pack_stripe(Weight* weight, const ir::TensorEntry& entry, 
                     (elem == Elem::kE4M3 && entry.dtype == DType::kE4M3LA);
   constexpr int64_t kRows = 128;
   const int64_t tasks = (count + kRows - 1) / kRows;
+  if (elem == Elem::kNf4) {
+    const int64_t blocks = kernels::nf4_blocks(cols), ld = static_cast<int64_t>(entry.row_stride());
+    pool_.run(tasks, [&](int64_t t, int) {
+      const int64_t r0 = t * kRows, r1 = std::min(count, r0 + kRows);
+      kernels::pack_nf4_rows(weight->packed, rows + r0 * ld, ld, scales_.data() + (row0 + r0) * blocks, blocks,
+                             row0 + r0, row0 + r1);
+    });
+    return;
+  }
   if (same) {
     const int64_t ld = static_cast<int64_t>(entry.row_stride()) / kernels::elem_bytes(elem);
     pool_.run(tasks, [&](int64_t t, int) {
@@ -290,13 +305,16 @@ float ParameterLoader::largest(const ir::TensorEntry& entry) const {
 // Shape and element of a packed weight; which scales an FP8 tensor of the file has.
 void ParameterLoader::shape_weight(Weight* weight) {
   const ir::TensorEntry& entry = reader_.model().stored_tensor(weight->name);
-  if (!tensor::converts_to_f32(entry.dtype) && entry.dtype != DType::kE4M3LA)
+  if (!tensor::converts_to_f32(entry.dtype) && entry.dtype != DType::kE4M3LA && entry.dtype != DType::kNf4)
     throw_bad_data(reader_.folder().string() + ": " + entry.name,
                    "weights stored as " + std::string(tensor::dtype_name(entry.dtype)) + " cannot be run",
                    "convert the model again");
   kernels::PackedWeight& packed = weight->packed;
   packed.n = entry.rows();
   packed.k = entry.cols();
+  if (entry.dtype == DType::kNf4 && options_.train_all)
+    throw_usage(reader_.folder().string() + " holds NF4 weights, which full fine-tuning cannot train",
+                "use --finetuning_type qlora, or convert with --quantize bf16");
   packed.elem = target_elem(entry, weight);
   if (entry.dtype == DType::kE4M3LA) {
     const bool ours = entry.block_rows == kernels::kWeightBlock && entry.block_cols == kernels::kWeightBlock &&
@@ -319,7 +337,11 @@ void ParameterLoader::load_weight(Weight* weight) {
   const ir::TensorEntry& entry = reader_.model().stored_tensor(weight->name);
   kernels::PackedWeight& packed = weight->packed;
   scales_.clear();
-  if (entry.dtype == DType::kE4M3LA) scales_ = reader_.read_f32(entry.scale);
+  if (!entry.scale.empty()) scales_ = reader_.read_f32(entry.scale);
+  if (packed.elem == Elem::kNf4 &&
+      !kernels::all_finite(scales_.data(), Elem::kF32, static_cast<int64_t>(scales_.size())))
+    throw_bad_data(reader_.folder().string() + ": " + entry.scale, "holds values that are not finite",
+                   "convert the model again");
   packed.scale_exps = weight->exponents.empty() ? nullptr : weight->exponents.data();
 
   if (weight->trainable < 0 && is_fp8(packed.elem) && entry.dtype != DType::kE4M3LA &&

@@ -14,7 +14,7 @@ int64_t TensorEntry::cols() const {
 }
 
 uint64_t TensorEntry::row_bytes() const {
-  return static_cast<uint64_t>(cols()) * tensor::dtype_bytes(dtype);
+  return tensor::dtype_row_bytes(dtype, static_cast<uint64_t>(cols()));
 }
 
 uint64_t TensorEntry::row_stride() const { return round_up(row_bytes(), kRowAlignment); }

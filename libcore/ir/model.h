@@ -53,8 +53,9 @@ struct LF_API TensorEntry {
   std::string file;                        // inside the folder
   uint64_t offset = 0;                     // of the first row; a multiple of 128
   uint64_t bytes = 0;                      // stored bytes: rows() * row_stride()
-  int64_t block_rows = 0, block_cols = 0;  // FP8: the scale block; else 0
-  std::string scale;  // FP8: name of the companion tensor [ceil(rows/r), ceil(cols/c)]
+  int64_t block_rows = 0, block_cols = 0;  // FP8: the scale block; NF4: 1 and 64; else 0
+  // FP8: name of the companion tensor [ceil(rows/r), ceil(cols/c)]; NF4: of that with its absmax.
+  std::string scale;
   // FP8: of that companion, F32, BF16 or F16. Known to who writes; a reader looks at the companion.
   tensor::DType scale_dtype = tensor::DType::kF32;
   SourceScale source_scale;
@@ -77,7 +78,7 @@ struct LF_API Model {
   std::string family;      // name in the models/ registry, e.g. "llama"
   std::string model_name;  // the user's label
   std::string device;      // "x86_64" or "loongarch64"
-  std::string quantize;    // "fp8", "bf16", "fp32": how the linear weights were stored
+  std::string quantize;    // "nf4", "fp8", "bf16", "fp32": how the linear weights were stored
   support::Json config;    // the source's config.json, HF ids
   support::Json token_ids =
       support::Json::object();  // id_scale 2, vocab_size, bos, eos (list), pad, in LoongIR ids

@@ -21,6 +21,10 @@ namespace {
 // subnormal (DESIGN 4).
 constexpr int kMinScaleExponent = -41;
 
+// Companions up to this size are kept once they were read: checksums and the scales of FP8 blocks.
+// An NF4 tensor's absmax is an eighth of it and needed once.
+constexpr uint64_t kKeptBytes = 1 << 16;
+
 uint32_t load_u32(const uint8_t* bytes) {
   return uint32_t{bytes[0]} | uint32_t{bytes[1]} << 8 | uint32_t{bytes[2]} << 16 |
          uint32_t{bytes[3]} << 24;
@@ -50,19 +54,25 @@ struct Reader::Impl {
     return *found->second;
   }
 
+  std::vector<uint8_t> read_companion(const TensorEntry& entry) const {
+    std::vector<uint8_t> bytes(entry.bytes);
+    const File& file = files.find(entry.file)->second;
+    file.read_at(entry.offset, bytes);
+    if (crc32c(bytes) != entry.crc32c) {
+      throw_bad_data(where(entry), "is damaged: its CRC32C is not the one of the tensor table",
+                     "convert or copy the model again");
+    }
+    if (entry.bytes > kKeptBytes) file.drop_cache(entry.offset, bytes.size());
+    return bytes;
+  }
+
   // A companion's bytes, read and verified once. Nodes of an unordered_map do not move, so the
   // reference stays valid.
   const std::vector<uint8_t>& companion(const TensorEntry& entry) const {
     const std::lock_guard lock(mutex);
     const auto found = companions.find(entry.name);
     if (found != companions.end()) return found->second;
-    std::vector<uint8_t> bytes(entry.bytes);
-    files.find(entry.file)->second.read_at(entry.offset, bytes);
-    if (crc32c(bytes) != entry.crc32c) {
-      throw_bad_data(where(entry), "is damaged: its CRC32C is not the one of the tensor table",
-                     "convert or copy the model again");
-    }
-    return companions.emplace(entry.name, std::move(bytes)).first->second;
+    return companions.emplace(entry.name, read_companion(entry)).first->second;
   }
 
   void verify(const TensorEntry& entry, int64_t row0, std::span<const uint8_t> rows) const {
@@ -120,7 +130,9 @@ void Reader::read_rows(const TensorEntry& tensor, int64_t row0, int64_t row1,
   }
   if (row0 == row1) return;
   if (entry.crc.empty()) {
-    const std::vector<uint8_t>& bytes = impl_->companion(entry);
+    const bool large = entry.bytes > kKeptBytes;
+    const std::vector<uint8_t> once = large ? impl_->read_companion(entry) : std::vector<uint8_t>();
+    const std::vector<uint8_t>& bytes = large ? once : impl_->companion(entry);
     std::memcpy(out.data(), bytes.data() + static_cast<uint64_t>(row0) * stride, out.size());
     return;
   }

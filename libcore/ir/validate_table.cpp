@@ -42,8 +42,9 @@ class TableCheck {
       throw_bad_data(where_, "the device \"" + model_.device + "\" is unknown",
                      "known: x86_64, loongarch64");
     page_ = *page;
-    if (model_.quantize != "fp8" && model_.quantize != "bf16" && model_.quantize != "fp32") {
-      throw_bad_data(where_, "quantize is \"" + model_.quantize + "\", not fp8, bf16 or fp32");
+    if (model_.quantize != "nf4" && model_.quantize != "fp8" && model_.quantize != "bf16" &&
+        model_.quantize != "fp32") {
+      throw_bad_data(where_, "quantize is \"" + model_.quantize + "\", not nf4, fp8, bf16 or fp32");
     }
     if (model_.tensors.empty()) throw_bad_data(where_, "the tensor table is empty");
     for (const TensorEntry& entry : model_.tensors) {
@@ -125,10 +126,12 @@ class TableCheck {
       }
       if (!entry.source_scale.name.empty()) check_source_scale(entry, scale);
       for (const std::string& name : entry.companions) companion(entry, name, "carried");
+    } else if (entry.dtype == DType::kNf4 && !entry.crc.empty()) {
+      check_nf4(entry);
     } else if (!entry.source_scale.name.empty() || !entry.companions.empty()) {
       fail(entry, "carries parts of an FP8 checkpoint but is not FP8");
     } else if (!entry.scale.empty() || entry.block_rows != 0 || entry.block_cols != 0) {
-      fail(entry, "has a scale but is not FP8");
+      fail(entry, "has a scale but is neither FP8 nor NF4");
     }
     if (!entry.crc.empty()) {
       const TensorEntry& crc = companion(entry, entry.crc, "crc");
@@ -136,6 +139,20 @@ class TableCheck {
           crc.shape != std::vector<int64_t>{ceil_div(entry.rows(), kCrcRows)}) {
         fail(crc, "is not one U32 for each 128 rows of \"" + entry.name + "\"");
       }
+    }
+  }
+
+  void check_nf4(const TensorEntry& entry) {
+    if (entry.shape.size() != 2) fail(entry, "is NF4 and no matrix");
+    if (entry.scale.empty()) fail(entry, "is NF4 and lacks its absmax companion");
+    if (entry.block_rows != 1 || entry.block_cols != kNf4Block)
+      fail(entry, "is NF4 and has a scale_block other than [1, 64]");
+    if (!entry.source_scale.name.empty() || !entry.companions.empty())
+      fail(entry, "carries parts of an FP8 checkpoint but is not FP8");
+    const TensorEntry& absmax = companion(entry, entry.scale, "absmax");
+    if (absmax.dtype != DType::kF32 ||
+        absmax.shape != std::vector<int64_t>{entry.rows(), 1 + (entry.cols() - 1) / kNf4Block}) {
+      fail(absmax, "is not one F32 for each 64 elements of a row of \"" + entry.name + "\"");
     }
   }
 

@@ -278,7 +278,8 @@ void Writer::finish_tensor() {
   impl.open = false;
   TensorEntry entry = impl.entry;
   entry.crc = entry.name + ".crc";
-  if (entry.block_rows > 0) entry.scale = entry.name + ".scale";
+  if (entry.block_rows > 0)
+    entry.scale = entry.name + (entry.dtype == tensor::DType::kNf4 ? ".absmax" : ".scale");
   impl.tensors.push_back(entry);
   impl.file_of.push_back(impl.files - 1);
   if (entry.block_rows > 0) {

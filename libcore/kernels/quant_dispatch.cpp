@@ -71,6 +71,8 @@ void binade_histogram(Mat x, int64_t cols, int64_t r0, int64_t r1, int64_t step,
   }
   for (int b = 0; b < kBinades; ++b)
     bins[b] += int64_t{low[0][b]} + low[1][b] + low[2][b] + low[3][b];
+}
+
 void quantize_nf4(Mat x, int64_t cols, uint8_t* codes, int64_t ld_codes, float* absmax,
                   int64_t ld_absmax, int64_t r0, int64_t r1) noexcept {
   LF_TABLE(kQuantTable).nf4(x, cols, codes, ld_codes, absmax, ld_absmax, r0, r1);

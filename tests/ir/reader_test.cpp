@@ -215,7 +215,8 @@ TEST_CASE("companions") {
   refuse([](Json& j) { row(j, "proj.weight").set("scale_block", Json::parse("[0, 128]", "t")); },
          "out of range");
   refuse([](Json& j) { row(j, "proj.weight").erase("scale"); }, "lacks its scale companion");
-  refuse([](Json& j) { row(j, "norm.weight").set("scale", "proj.weight.scale"); }, "is not FP8");
+  refuse([](Json& j) { row(j, "norm.weight").set("scale", "proj.weight.scale"); },
+         "is neither FP8 nor NF4");
 }
 
 TEST_CASE("what an imported FP8 weight names must be there and fit") {
@@ -282,6 +283,77 @@ TEST_CASE("the graph") {
   refuse([](Json& j) { node(j, "proj").find("attrs")->set("out", 201); }, "not [201, 40]");
   refuse([](Json& j) { node(j, "proj").set("shard", "by_magic"); }, "by_magic");
   refuse([](Json& j) { j.find("graph")->set("nodes", Json::array()); }, "no nodes");
+}
+
+// q: NF4 [130, 71], the codes and absmax counted through.
+void write_nf4(const std::filesystem::path& folder) {
+  ir::Writer writer(folder, false, 4096);
+  ir::TensorEntry entry = test::tiny_entry("q", tensor::DType::kNf4, {130, 71});
+  entry.block_rows = 1;
+  entry.block_cols = 64;
+  std::vector<uint8_t> codes(130 * 36);
+  for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i * 7);
+  std::vector<float> absmax(260);
+  for (size_t i = 0; i < absmax.size(); ++i) absmax[i] = static_cast<float>(i) / 8;
+  writer.begin_tensor(entry);
+  writer.write_rows(codes.data(), 130);
+  writer.set_scales(absmax);
+  writer.finish_tensor();
+  const std::vector<uint16_t> rows(4);
+  writer.begin_tensor(test::tiny_entry("embed.weight", tensor::DType::kBF16, {2, 2}));
+  writer.write_rows(rows.data(), 2);
+  writer.finish_tensor();
+  ir::Model model = test::tiny_description();
+  model.quantize = "nf4";
+  model.graph.nodes.resize(1);
+  writer.finish(std::move(model));
+}
+
+TEST_CASE("NF4: codes two a byte, absmax beside them") {
+  const test::TempDir dir;
+  write_nf4(dir / "m");
+  const ir::Reader reader(dir / "m");
+  const ir::TensorEntry& q = *reader.model().find_tensor("q");
+  CHECK(q.dtype == tensor::DType::kNf4);
+  CHECK(q.scale == "q.absmax");
+  CHECK(q.row_bytes() == 36);
+  CHECK(q.row_stride() == 64);
+  CHECK(reader.model().find_tensor("q.absmax")->shape == std::vector<int64_t>{130, 2});
+  std::vector<uint8_t> rows(130 * 64);
+  reader.read_rows(q, 0, 130, rows);
+  size_t wrong = 0;
+  for (size_t r = 0; r < 130; ++r)
+    for (size_t b = 0; b < 64; ++b)
+      wrong += rows[r * 64 + b] != (b < 36 ? static_cast<uint8_t>((r * 36 + b) * 7) : 0);
+  CHECK(wrong == 0);
+  const std::vector<float> absmax = reader.read_f32("q.absmax");
+  REQUIRE(absmax.size() == 260);
+  CHECK(absmax[259] == 259.0f / 8);
+  LF_CHECK_ERROR(reader.read_f32("q"), ErrorCode::kBadData, "NF4");
+}
+
+TEST_CASE("NF4: a table that does not fit is refused") {
+  const auto refuse_nf4 = [](const std::function<void(Json&)>& edit, const char* text) {
+    const test::TempDir dir;
+    write_nf4(dir / "m");
+    Json json = Json::parse(test::read_file(dir / "m" / "loongir_model.json"), "test");
+    edit(json);
+    test::write_file(dir / "m" / "loongir_model.json", json.dump(1));
+    LF_CHECK_ERROR(ir::Reader(dir / "m"), ErrorCode::kBadData, text);
+  };
+  const auto with = [&](const char* tensor, const char* key, const char* value, const char* text) {
+    refuse_nf4([&](Json& j) { row(j, tensor).set(key, Json::parse(value, "t")); }, text);
+  };
+  with("q", "scale_block", "[1, 32]", "other than [1, 64]");
+  with("q", "scale_block", "[2, 64]", "other than [1, 64]");
+  with("q", "shape", "[130, 73]", "its shape and dtype need");
+  with("q", "shape", "[130, 8, 9]", "its shape and dtype need");
+  with("q.absmax", "shape", "[130, 1]", "not one F32 for each 64");
+  with("q.absmax", "dtype", "\"U32\"", "not one F32 for each 64");
+  with("q", "companions", R"(["embed.weight.crc"])", "is not FP8");
+  refuse_nf4([](Json& j) { drop_tensor(j, "q.absmax"); }, "absmax companion \"q.absmax\"");
+  refuse_nf4([](Json& j) { row(j, "q").erase("scale"); }, "lacks its absmax");
+  refuse_nf4([](Json& j) { row(j, "q").set("shape", Json::parse("[9360]", "t")); }, "shape");
 }
 
 TEST_CASE("scales that are no powers of two are told from those that are") {

@@ -24,6 +24,11 @@ TEST_CASE("dtype: names and sizes") {
     CHECK(dtype_bytes(c.dtype) == c.bytes);
     CHECK(parse_dtype(c.name) == c.dtype);
   }
+  CHECK(parse_dtype("NF4") == DType::kNf4);
+  CHECK(dtype_name(DType::kNf4) == "NF4");
+  CHECK(loongforge::tensor::dtype_row_bytes(DType::kNf4, 7) == 4);
+  CHECK(loongforge::tensor::dtype_row_bytes(DType::kNf4, 8) == 4);
+  CHECK(loongforge::tensor::dtype_row_bytes(DType::kBF16, 7) == 14);
   CHECK_FALSE(parse_dtype("f32").has_value());
   CHECK_FALSE(parse_dtype("").has_value());
 }
