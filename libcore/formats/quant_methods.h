@@ -33,6 +33,11 @@ QuantPlan plan_fbgemm_fp8(const TensorSource& stored, const Keys& config);
 void read_fp8_rows(const TensorSource& stored, const QuantizedTensor& tensor, int64_t row0,
                    int64_t row1, std::span<float> out);
 
+// nf4_checkpoint.cpp
+QuantPlan plan_bitsandbytes(const TensorSource& stored, const Keys& config);
+void read_nf4_rows(const TensorSource& stored, const QuantizedTensor& tensor, int64_t row0,
+                   int64_t row1, std::span<float> out);
+
 std::string shape_text(const std::vector<int64_t>& shape);  // "[2, 3]"
 
 }  // namespace loongforge::formats

@@ -15,6 +15,7 @@ constexpr QuantMethod kMethods[] = {
     {"fp8", plan_finegrained_fp8},
     {"compressed-tensors", plan_compressed_tensors},
     {"fbgemm_fp8", plan_fbgemm_fp8},
+    {"bitsandbytes", plan_bitsandbytes},
 };
 
 const QuantMethod& find_method(const Keys& config, const std::string& name) {
@@ -96,6 +97,9 @@ void QuantizedSource::read_rows_f32(const StoredTensor& tensor, int64_t row0, in
   switch (quantized->scheme) {
     case QuantScheme::kFp8:
       read_fp8_rows(*stored_, *quantized, row0, row1, out);
+      break;
+    case QuantScheme::kNf4:
+      read_nf4_rows(*stored_, *quantized, row0, row1, out);
       break;
   }
 }

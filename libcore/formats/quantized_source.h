@@ -22,6 +22,8 @@ namespace loongforge::formats {
 
 enum class QuantScheme : uint8_t {
   kFp8,  // OCP E4M3 codes; value = code x scale of its block, multiplied in fp32
+  kNf4,  // bitsandbytes' NF4: two codes a byte, the first in the high half, over all elements in
+         // order; value = table[code] x absmax of its block, multiplied in fp32
 };
 
 // One quantised weight. All pointers point into QuantizedSource::stored().
@@ -34,6 +36,12 @@ struct LF_API QuantizedTensor {
   // all: the weight's own shape), row-major whatever the tensor's rank is.
   const StoredTensor* scale = nullptr;
   int64_t block_rows = 0, block_cols = 0;
+  // kNf4: scale is an absmax for each nf4_block elements in order, whatever row they are in: F32,
+  // or U8 codes where the absmax are quantised themselves (read_nf4_absmax decodes them).
+  int64_t nf4_block = 0;
+  const StoredTensor *nested_absmax = nullptr, *nested_map = nullptr;
+  int64_t nested_block = 0;
+  float nested_offset = 0;
   // Carried along, not needed to read the weight: input_scale, input_scale_ub, zero points that are
   // all zero.
   std::vector<const StoredTensor*> companions;
@@ -67,6 +75,10 @@ class LF_API QuantizedSource : public TensorSource {
   std::vector<QuantizedTensor> quantized_;
   std::unordered_map<std::string_view, size_t> index_;  // logical name -> quantized_
 };
+
+// Absmax [first, last) of an NF4 weight, decoded as bitsandbytes does where they are quantised.
+LF_API std::vector<float> read_nf4_absmax(const TensorSource& stored, const QuantizedTensor& tensor,
+                                          int64_t first, int64_t last);
 
 // The source as it is where config.json has no quantization_config, else a QuantizedSource over it.
 LF_API std::unique_ptr<TensorSource> with_quantization(std::unique_ptr<TensorSource> source,

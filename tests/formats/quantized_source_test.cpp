@@ -85,7 +85,7 @@ TEST_CASE("quantized source: unknown methods are named with those that are known
   };
   refuse(R"({"quant_method": "gptq"})",
          "config.json: quantization_config.quant_method is \"gptq\", which cannot be read; known: "
-         "fp8, compressed-tensors, fbgemm_fp8");
+         "fp8, compressed-tensors, fbgemm_fp8, bitsandbytes");
   refuse("{}", "quant_method is missing");
   refuse("[]", "not an object");
   refuse(R"({"quant_method": 8})", "quant_method");
