@@ -31,21 +31,25 @@ struct RowSource {
 using RowSink = std::function<void(std::span<const uint8_t> rows, int64_t count)>;
 
 struct Converted {
-  std::vector<float> scales;    // FP8: one per 128 x 128 block, row-major, powers of two of E4M3LA
-  kernels::QuantCounts counts;  // FP8
+  // FP8: one per 128 x 128 block, row-major, powers of two of E4M3LA. NF4: the absmax of 1 x 64.
+  std::vector<float> scales;
+  kernels::QuantCounts counts;  // FP8; NF4: nan counts the blocks that hold a NaN or an infinity
 };
 
 class StripeConverter {
  public:
   explicit StripeConverter(ThreadPool& pool) : pool_(pool) {}
-  // target: F32, BF16, F16 or E4M3LA; any other type only where source.stored is the same. after:
-  // called after each stripe with the rows done.
+  // target: F32, BF16, F16, E4M3LA or NF4; any other type only where source.stored is the same.
+  // after: called after each stripe with the rows done.
   Converted run(const RowSource& source, tensor::DType target, const RowSink& sink,
                 const std::function<void(int64_t)>& after);
 
  private:
   void copy(const RowSource& source, const RowSink& sink,
             const std::function<void(int64_t)>& after);
+  kernels::Mat read_group(const RowSource& source, int64_t r0, int64_t r1, int worker);
+  void nf4_group(const RowSource& source, int64_t r0, int64_t r1, int worker, uint8_t* out,
+                 float* absmax, kernels::QuantCounts* counts);
   void quantize_group(const RowSource& source, int64_t r0, int64_t r1, int worker, uint8_t* out,
                       int8_t* exps, kernels::QuantCounts* counts);
   // Runs body(task, worker) on the pool and rethrows the first exception, by task order.

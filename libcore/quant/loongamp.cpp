@@ -20,6 +20,8 @@ AmpRule rule(TensorRole role, Storage storage, std::string reason) {
 
 DType stored_dtype(Storage storage, DType source, bool exact) {
   switch (storage) {
+    case Storage::kNf4:
+      return DType::kNf4;
     case Storage::kFp8:
       return DType::kE4M3LA;
     case Storage::kBf16:
@@ -62,6 +64,8 @@ std::string_view role_name(TensorRole role) noexcept {
 
 std::string_view storage_name(Storage storage) noexcept {
   switch (storage) {
+    case Storage::kNf4:
+      return "nf4";
     case Storage::kFp8:
       return "fp8";
     case Storage::kBf16:
@@ -75,13 +79,15 @@ std::string_view storage_name(Storage storage) noexcept {
 }
 
 std::optional<Storage> parse_storage(std::string_view text) noexcept {
-  for (Storage storage : {Storage::kFp8, Storage::kBf16, Storage::kF32, Storage::kSource}) {
+  for (Storage storage :
+       {Storage::kNf4, Storage::kFp8, Storage::kBf16, Storage::kF32, Storage::kSource}) {
     if (text == storage_name(storage)) return storage;
   }
   return std::nullopt;
 }
 
-void AmpPolicy::add_fp8_rules(bool quantize_head, const std::string& head_reason,
+void AmpPolicy::add_block_rules(Storage linear, bool quantize_head,
+                              const std::string& head_reason,
                               const std::string& linear_reason) {
   AmpRule tied = rule(
       TensorRole::kEmbedding, Storage::kBf16,
@@ -97,7 +103,7 @@ void AmpPolicy::add_fp8_rules(bool quantize_head, const std::string& head_reason
   small.reason = "has fewer than 4096 elements";
   add(std::move(small));
   add(rule(TensorRole::kHead, quantize_head ? Storage::kFp8 : Storage::kBf16, head_reason));
-  add(rule(TensorRole::kLinear, Storage::kFp8, linear_reason));
+  add(rule(TensorRole::kLinear, linear, linear_reason));
 }
 
 AmpPolicy AmpPolicy::standard(std::string_view quantize, bool quantize_head) {
@@ -119,13 +125,16 @@ AmpPolicy AmpPolicy::standard(std::string_view quantize, bool quantize_head) {
     policy.add(rest);
     return policy;
   }
-  if (quantize != "fp8")
-    throw_usage("--quantize " + std::string(quantize) + " is unknown", "use fp8, bf16 or fp32");
-  policy.add_fp8_rules(quantize_head,
-                       quantize_head
-                           ? "--quantize_head"
-                           : "the head stays in high precision; --quantize_head moves it to fp8",
-                       "--quantize fp8");
+  const bool nf4 = quantize == "nf4";
+  if (quantize != "fp8" && !nf4)
+    throw_usage("--quantize " + std::string(quantize) + " is unknown",
+                "use nf4, fp8, bf16 or fp32");
+  if (nf4 && quantize_head)
+    throw_usage("--quantize_head needs --quantize fp8", "the head of an nf4 model stays in bf16");
+  std::string head = "the head stays in high precision";
+  if (!nf4) head = quantize_head ? "--quantize_head" : head + "; --quantize_head moves it to fp8";
+  policy.add_block_rules(nf4 ? Storage::kNf4 : Storage::kFp8, quantize_head, head,
+                         "--quantize " + std::string(quantize));
   return policy;
 }
 
@@ -135,7 +144,7 @@ AmpPolicy AmpPolicy::running(const Recipe& recipe) {
   policy.add(rule(TensorRole::kBias, Storage::kF32, "biases stay in high precision"));
   const std::string flag = "--fp8_precision " + std::string(run_precision_name(recipe.precision));
   if (recipe.fp8()) {
-    policy.add_fp8_rules(false, "the head stays in high precision", flag);
+    policy.add_block_rules(Storage::kFp8, false, "the head stays in high precision", flag);
     return policy;
   }
   AmpRule rest;
@@ -148,9 +157,10 @@ AmpPolicy AmpPolicy::running(const Recipe& recipe) {
 Decision AmpPolicy::decide(const TensorFacts& facts) const {
   for (const AmpRule& each : rules_) {
     if (!matches(each, facts)) continue;
-    // FP8 has blocks of rows and columns: a vector cannot be stored so, whatever an override asks
-    // for.
-    if (each.storage == Storage::kFp8 && facts.rank != 2) continue;
+    // FP8 and NF4 have blocks of rows and columns: a vector cannot be stored so, whatever an
+    // override asks for.
+    const bool blocks = each.storage == Storage::kFp8 || each.storage == Storage::kNf4;
+    if (blocks && facts.rank != 2) continue;
     return {each.storage, stored_dtype(each.storage, facts.source, exact_), each.reason,
             each.by_request};
   }
@@ -174,7 +184,7 @@ std::vector<AmpRule> parse_amp_overrides(std::string_view list, std::string_view
   std::vector<AmpRule> rules;
   for (PatternValue& item : parse_pattern_values(list, flag)) {
     const std::optional<Storage> storage = parse_storage(item.value);
-    if (!storage || *storage == Storage::kSource)
+    if (!storage || *storage == Storage::kSource || *storage == Storage::kNf4)
       throw_usage("--" + std::string(flag) + ": " + item.value + " is no precision",
                   "use fp8, bf16 or fp32, as in --" + std::string(flag) + " \"*.down_proj=bf16\"");
     AmpRule each;

@@ -21,6 +21,7 @@ enum class TensorRole { kLinear, kHead, kEmbedding, kNorm, kBias, kOther };
 LF_API std::string_view role_name(TensorRole role) noexcept;
 
 enum class Storage {
+  kNf4,     // 4 bits with an absmax for 64 elements along a row
   kFp8,     // E4M3LA in 128 x 128 blocks
   kBf16,    // rounded once
   kF32,     // exact
@@ -29,7 +30,7 @@ enum class Storage {
 };
 LF_API std::string_view storage_name(Storage storage) noexcept;
 LF_API std::optional<Storage> parse_storage(
-    std::string_view text) noexcept;  // "fp8", "bf16", "fp32", "source"
+    std::string_view text) noexcept;  // "nf4", "fp8", "bf16", "fp32", "source"
 
 struct LF_API AmpRule {
   std::optional<TensorRole> role;  // absent: any
@@ -59,8 +60,8 @@ struct Decision {
 
 class LF_API AmpPolicy {
  public:
-  // The default policy of --quantize ("fp8", "bf16", "fp32"; Error(kUsage) else). quantize_head:
-  // the head in FP8 as well.
+  // The default policy of --quantize ("nf4", "fp8", "bf16", "fp32"; Error(kUsage) else).
+  // quantize_head: the head in FP8 as well.
   static AmpPolicy standard(std::string_view quantize, bool quantize_head);
   // What a run does by default with the weights that it reads.
   static AmpPolicy running(const Recipe& recipe);
@@ -77,8 +78,9 @@ class LF_API AmpPolicy {
 
  private:
   void add(AmpRule rule) { rules_.push_back(std::move(rule)); }
-  void add_fp8_rules(bool quantize_head, const std::string& head_reason,
-                     const std::string& linear_reason);
+  // Of formats that store linears in blocks: what stays in high precision.
+  void add_block_rules(Storage linear, bool quantize_head, const std::string& head_reason,
+                       const std::string& linear_reason);
 
   std::vector<AmpRule> rules_;
   bool exact_ = false;  // --quantize fp32: nothing is rounded
