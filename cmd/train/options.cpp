@@ -64,8 +64,8 @@ constexpr cli::Option kTable[] = {
     {"preview", OptionType::kInt, nullptr, "[1,1000]", kData,
      "show N samples, the tokens that are learnt marked, and stop"},
 
-    {"finetuning_type", OptionType::kChoice, "lora", "lora|full", kTuning,
-     "train a low-rank adapter, or every weight"},
+    {"finetuning_type", OptionType::kChoice, "lora", "lora|qlora|full", kTuning,
+     "train a low-rank adapter (qlora: on an NF4 model), or every weight"},
     {"lora_rank|lora_r", OptionType::kInt, "8", "[1,1024]", kTuning, "rank of the adapter"},
     {"lora_alpha", OptionType::kDouble, "16", "(0,inf)", kTuning,
      "the adapter is scaled by alpha / rank"},
@@ -198,7 +198,7 @@ train::Strategy strategy(const cli::Options& options, const char* name) {
 
 void fill_tuning(const cli::Options& options, train::TrainOptions* result) {
   result->finetuning_type =
-      choice<train::FinetuningType>(options, "finetuning_type", {"lora", "full"});
+      choice<train::FinetuningType>(options, "finetuning_type", {"lora", "qlora", "full"});
   result->lora_rank = options.integer("lora_rank");
   result->lora_alpha = options.number("lora_alpha");
   result->lora_dropout = options.number("lora_dropout");

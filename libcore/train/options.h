@@ -14,7 +14,7 @@
 
 namespace loongforge::train {
 
-enum class FinetuningType { kLora, kFull };
+enum class FinetuningType { kLora, kQlora, kFull };  // kQlora: kLora, of an NF4 model
 enum class OverflowLogLevel { kDebug, kWarning, kError };
 enum class Strategy { kNo, kSteps, kEpoch };  // of eval and save
 enum class LogFormat { kText, kJson };

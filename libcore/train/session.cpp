@@ -23,6 +23,22 @@ void not_negative(double value, const char* flag) {
   if (!(value >= 0) || !std::isfinite(value)) throw_usage(std::string("--") + flag + " must not be negative");
 }
 
+// qlora is lora on a model whose weights are NF4, whichever of the two the run was called; such weights cannot be trained
+// themselves.
+void check_weights(const TrainOptions& o, const ir::Model& model) {
+  const bool nf4 = std::any_of(model.tensors.begin(), model.tensors.end(),
+                               [](const ir::TensorEntry& each) { return each.dtype == tensor::DType::kNf4; });
+  if (nf4 && o.finetuning_type == FinetuningType::kFull && !o.eval_only)
+    throw_usage("--finetuning_type full: the weights of " + o.model_path + " are NF4, which cannot be trained",
+                "use --finetuning_type qlora, or convert the model with --quantize bf16");
+  if (nf4 && o.finetuning_type == FinetuningType::kLora && !o.eval_only)
+    log_info("the weights of " + o.model_path + " are NF4: this is QLoRA");
+  if (!nf4 && o.finetuning_type == FinetuningType::kQlora)
+    throw_usage("--finetuning_type qlora: the weights of " + o.model_path + " are not NF4",
+                "make such a model with loongforge convert --input-path MODEL --output-path FOLDER --quantize nf4, or use "
+                "--finetuning_type lora");
+}
+
 }  // namespace
 
 void check_options(const TrainOptions& o) {
@@ -93,6 +109,7 @@ Session::Session(const TrainOptions& options, const Output& output)
   if (options.packing && graph::depends_on_longest_document(reader_->model().graph))
     throw_usage("--packing does not go with " + options.model_path + ": its rope type is dynamic, so a document's results depend "
                 "on the longest one beside it", "train without --packing");
+  check_weights(options, reader_->model());
   load_tokenizer();
   parameter_options();  // refuses wrong targets and environment before data is read
   if (!options.sample_prompts.empty()) prompts_ = data::load_prompts(options.sample_prompts, style_, *tokenizer_);
