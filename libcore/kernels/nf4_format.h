@@ -35,7 +35,7 @@ alignas(64) inline constexpr float kNf4Values[16] = {-1.0f,
                                                      0.7229568362236023f,
                                                      1.0f};
 
-// The middle between values i and i + 1: exact in fp32 for this table.
+// The middle between values i and i + 1, in fp32.
 LF_INLINE constexpr float nf4_middle(int i) {
   return static_cast<float>((static_cast<double>(kNf4Values[i]) + kNf4Values[i + 1]) / 2);
 }

@@ -213,7 +213,7 @@ TEST_CASE("bitsandbytes: a quant_state that is damaged") {
                R"({"quant_type": "nf4", "blocksize": 64, "shape": [9223372036854775807, 2]})");
   refuse_state("single", "needs 2305843009213693952",
                R"({"quant_type": "nf4", "blocksize": 64, "shape": [2147483648, 2147483648]})");
-  refuse_state("double", "lacks nested_offset",
+  refuse_state("double", "has the type U8, not F32",
                R"({"quant_type": "nf4", "blocksize": 64, "shape": [64, 64]})");
   refuse_state("double", "nested_offset is not a finite",
                R"({"quant_type": "nf4", "blocksize": 64, "shape": [64, 64],

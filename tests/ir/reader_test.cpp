@@ -346,8 +346,8 @@ TEST_CASE("NF4: a table that does not fit is refused") {
   };
   with("q", "scale_block", "[1, 32]", "other than [1, 64]");
   with("q", "scale_block", "[2, 64]", "other than [1, 64]");
-  with("q", "shape", "[130, 73]", "its shape and dtype need");
-  with("q", "shape", "[130, 8, 9]", "its shape and dtype need");
+  with("q", "shape", "[130, 129]", "its shape and dtype need");
+  with("q", "shape", "[130, 8, 9]", "is NF4 and no matrix");
   with("q.absmax", "shape", "[130, 1]", "not one F32 for each 64");
   with("q.absmax", "dtype", "\"U32\"", "not one F32 for each 64");
   with("q", "companions", R"(["embed.weight.crc"])", "is not FP8");

@@ -19,7 +19,10 @@ for name, double in (('single', False), ('double', True)):
   deq = {}
   for n, mod in qm.named_modules():
     if isinstance(mod, bnb.nn.Linear4bit):
-      deq[n + '.weight'] = F.dequantize_4bit(mod.weight.data, mod.weight.quant_state).to(torch.float32).clone()
+      # As one row: bitsandbytes 0.50.2 decodes rows that end inside a block wrongly on CPUs.
+      state, shape = mod.weight.quant_state, mod.weight.quant_state.shape
+      state.shape = torch.Size([shape.numel()])
+      deq[n + '.weight'] = F.dequantize_4bit(mod.weight.data, state).reshape(shape)
   keep = ('layers.0.self_attn.q_proj', 'layers.1.self_attn.k_proj', 'layers.0.mlp.down_proj', 'layers.1.mlp.gate_proj')
-  deq = {k: v.to(torch.bfloat16) for k, v in deq.items() if any(p in k for p in keep)}
+  deq = {k: v.to(torch.bfloat16).contiguous() for k, v in deq.items() if any(p in k for p in keep)}
   save_file(deq, out / name / 'dequantised.safetensors')
