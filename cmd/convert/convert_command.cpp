@@ -91,6 +91,7 @@ Json import_json(const convert::ImportReport& report, const convert::ImportOptio
   json.set("blocks", report.blocks);
   json.set("linears", report.linears);
   json.set("linears_fp8", report.linears_fp8);
+  json.set("linears_nf4", report.linears_nf4);
   json.set("source_bytes", report.source_bytes);
   json.set("stored_bytes", report.stored_bytes);
   json.set("weight_files", report.weight_files);
@@ -111,8 +112,12 @@ std::string import_text(const convert::ImportReport& report, const convert::Impo
       cli::one_line(report.model_name) + " (" + report.family + ", " + report.source_format +
       "): " + cli::human_count(static_cast<uint64_t>(report.parameters)) + " parameters in " +
       std::to_string(report.tensors) + " tensors, " + std::to_string(report.blocks) + " blocks\n";
-  text += "  linears: " + std::to_string(report.linears_fp8) + " of " +
-          std::to_string(report.linears) + " in FP8\n" + kept_text(report.kept);
+  const bool nf4 = report.quantize == "nf4";
+  text += "  linears: " + std::to_string(nf4 ? report.linears_nf4 : report.linears_fp8) + " of " +
+          std::to_string(report.linears) + (nf4 ? " in NF4" : " in FP8");
+  if (report.linears_as_stored > 0)
+    text += ", " + std::to_string(report.linears_as_stored) + " as the checkpoint has them";
+  text += "\n" + kept_text(report.kept);
   if (!report.ignored.empty())
     text += "  not needed by the graph: " + std::to_string(report.ignored.size()) + " tensors\n";
   if (report.pad_token_id) text += "  pad_token_id: " + std::to_string(*report.pad_token_id) + "\n";

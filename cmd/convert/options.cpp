@@ -25,7 +25,7 @@ constexpr cli::Option kTable[] = {
     {"model-name", OptionType::kString, nullptr, "NAME", kImport,
      "label written into the model (default: the name of the input); names the family where "
      "config.json does not"},
-    {"quantize", OptionType::kChoice, "fp8", "fp8|bf16|fp32", kImport,
+    {"quantize", OptionType::kChoice, "fp8", "nf4|fp8|bf16|fp32", kImport,
      "how linear weights are stored"},
     {"quantize_head", OptionType::kFlag, "false", nullptr, kImport,
      "store the head in FP8 as well"},
@@ -59,7 +59,7 @@ constexpr cli::Option kTable[] = {
 
 constinit const cli::Command convert_command = {
     "convert", summary_of("convert"),
-    "--input-path P --output-path O [--quantize fp8|bf16|fp32] [options]\n"
+    "--input-path P --output-path O [--quantize nf4|fp8|bf16|fp32] [options]\n"
     "       loongforge convert --export gguf|hf|peft --input-path O --output-path H [--adapter "
     "CKPT "
     "[--merge]] [options]",

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "convert/import_plan.h"
 #include "convert/kept_fp8.h"
+#include "convert/kept_nf4.h"
 #include "convert/paths.h"
 #include "convert/stripes.h"
 #include "ir/layout.h"
@@ -59,8 +60,8 @@ class ImportRun {
     const models::PlannedTensor& planned = plan_.model.tensors[i];
     const ir::TensorEntry& entry = plan_.entries[i];
     const formats::QuantizedTensor* kept = plan_.kept[i];
-    const RowSource rows = kept != nullptr ? kept_rows(plan_.quantized->stored(), *kept)
-                                           : rows_of(*plan_.source, planned);
+    const RowSource rows = source_rows(planned, kept);
+    const bool fp8_codes = kept != nullptr && kept->scheme == formats::QuantScheme::kFp8;
     std::vector<ir::TensorEntry> carried;
     if (kept != nullptr) carried = carried_entries(*kept);
     writer->begin_tensor(entry, carried);
@@ -70,7 +71,7 @@ class ImportRun {
         rows, entry.dtype,
         [&](std::span<const uint8_t> bytes, int64_t count) {
           writer->write_rows(bytes.data(), count);
-          if (kept == nullptr) return;
+          if (!fp8_codes) return;
           for (uint8_t code : bytes) nan_codes += (code & 0x7F) == 0x7F;
         },
         [&](int64_t rows_done) {
@@ -79,11 +80,17 @@ class ImportRun {
           if (progress_) progress_({done_, total_, planned.name});
         });
     done_ = before + planned.source->bytes;
-    if (kept != nullptr) {
+    if (fp8_codes) {
       converted.counts.nan = nan_codes;
       write_companions(writer, *kept);
+    } else if (kept != nullptr) {
+      writer->set_scales(nf4_absmax(plan_.quantized->stored(), *kept));
     } else if (entry.block_rows > 0) {
       writer->set_scales(converted.scales);
+    }
+    if (entry.dtype == tensor::DType::kNf4 && converted.counts.nan > 0) {
+      throw_bad_data(planned.source->where(),
+                     "holds values that are not finite, which NF4 cannot store");
     }
     writer->finish_tensor();
     plan_.report.nan_elements += converted.counts.nan;
@@ -96,6 +103,14 @@ class ImportRun {
                                       std::to_string(converted.counts.overflow) +
                                       " infinite values, stored as the largest ones of FP8");
     }
+  }
+
+  RowSource source_rows(const models::PlannedTensor& planned,
+                        const formats::QuantizedTensor* kept) const {
+    if (kept == nullptr) return rows_of(*plan_.source, planned);
+    const formats::TensorSource& stored = plan_.quantized->stored();
+    return kept->scheme == formats::QuantScheme::kNf4 ? nf4_rows(stored, *kept)
+                                                      : kept_rows(stored, *kept);
   }
 
   void write_companions(ir::Writer* writer, const formats::QuantizedTensor& kept) const {

@@ -32,10 +32,10 @@ struct ImportOptions {
   // A label; names the family only where config.json has no model_type. Empty: the input's name,
   // which names no family.
   std::string model_name;
-  std::filesystem::path input_path;      // a Hugging Face folder, or a .gguf file
-  std::filesystem::path output_path;     // the LoongIR folder
-  std::string quantize = "fp8";          // "fp8", "bf16", "fp32": how the linear weights are stored
-  std::string device;                    // "x86_64", "loongarch64"; empty: the machine's own
+  std::filesystem::path input_path;   // a Hugging Face folder, or a .gguf file
+  std::filesystem::path output_path;  // the LoongIR folder
+  std::string quantize = "fp8";  // "nf4", "fp8", "bf16", "fp32": how the linear weights are stored
+  std::string device;            // "x86_64", "loongarch64"; empty: the machine's own
   std::filesystem::path tokenizer_path;  // folder or tokenizer.json or GGUF; empty: the model's own
   std::optional<int64_t> pad_token_id;   // HF id; wins over config and tokenizer
   bool quantize_head = false;            // the head in FP8 as well
@@ -55,9 +55,10 @@ struct ImportReport {
   std::string source_format;  // "safetensors", "torch", "gguf"
   int64_t parameters = 0;     // elements, tied tensors counted once
   int64_t tensors = 0, aliases = 0, nodes = 0, blocks = 0;
-  int64_t linears = 0, linears_fp8 = 0;  // linear weights, and those among them in FP8
-  uint64_t source_bytes = 0;             // tensor bytes read
-  uint64_t stored_bytes = 0;             // bytes of the weight files
+  int64_t linears = 0, linears_fp8 = 0, linears_nf4 = 0;  // linear weights; in FP8; in NF4
+  int64_t linears_as_stored = 0;  // of those in NF4: with the codes of the source
+  uint64_t source_bytes = 0;      // tensor bytes read
+  uint64_t stored_bytes = 0;      // bytes of the weight files
   int64_t weight_files = 0;
   int64_t nan_elements = 0;           // NaN among the elements quantised
   std::vector<KeptTensor> kept;       // in table order

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "convert/kept_fp8.h"
+#include "convert/kept_nf4.h"
 #include "convert/reorder.h"
 #include "convert/roles.h"
 #include "convert/tied.h"
@@ -174,6 +175,23 @@ void check_overrides(const ImportOptions& options, const models::ModelPlan& mode
   }
 }
 
+// What a tensor that is to be NF4 becomes: itself, where the checkpoint holds it so.
+const formats::QuantizedTensor* decide_nf4(const ImportPlan& plan,
+                                           const models::PlannedTensor& planned,
+                                           quant::Decision* decision, ir::TensorEntry* entry) {
+  const formats::QuantizedTensor* stored =
+      plan.quantized != nullptr ? plan.quantized->quantized(*planned.source) : nullptr;
+  if (stored != nullptr && stored->scheme != formats::QuantScheme::kNf4) stored = nullptr;
+  if (stored != nullptr && !nf4_can_be_kept(*stored)) {
+    *decision = {quant::Storage::kBf16, DType::kBF16,
+                 "its NF4 blocks do not end with its rows, so it is decoded"};
+    return nullptr;
+  }
+  entry->block_rows = 1;
+  entry->block_cols = ir::kNf4Block;
+  return stored;
+}
+
 void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
   quant::AmpPolicy policy = quant::AmpPolicy::standard(options.quantize, options.quantize_head);
   policy.prepend(options.quantize_overrides);
@@ -214,6 +232,8 @@ void decide_tensors(const ImportOptions& options, ImportPlan* plan) {
       decision = keep_tensor(*plan, planned, kept, &entry);
     } else if (decision.storage == quant::Storage::kFp8) {
       entry.block_rows = entry.block_cols = kernels::kWeightBlock;
+    } else if (decision.storage == quant::Storage::kNf4) {
+      kept = decide_nf4(*plan, planned, &decision, &entry);
     }
     entry.dtype = decision.dtype;
     plan->report.parameters += facts.elements;
@@ -242,7 +262,10 @@ void report_linears(const ImportOptions& options, ImportPlan* plan) {
     const size_t i = index.at(weight);
     if (plan->decisions[i].storage == quant::Storage::kFp8) {
       ++plan->report.linears_fp8;
-    } else if (options.quantize == "fp8") {
+    } else if (plan->decisions[i].storage == quant::Storage::kNf4) {
+      ++plan->report.linears_nf4;
+      if (plan->kept[i] != nullptr) ++plan->report.linears_as_stored;
+    } else if (options.quantize == "fp8" || options.quantize == "nf4") {
       plan->report.kept.push_back({weight, std::string(tensor::dtype_name(plan->entries[i].dtype)),
                                    plan->decisions[i].reason});
     }

@@ -29,7 +29,7 @@ struct ImportPlan {
   const models::Family* family = nullptr;
   models::ModelPlan model;
   std::vector<quant::Decision> decisions;  // per model.tensors
-  // Per model.tensors: the weight of an FP8 checkpoint that is stored as it is; null else.
+  // Per model.tensors: the weight of an FP8 or NF4 checkpoint that is stored as it is; null else.
   std::vector<const formats::QuantizedTensor*> kept;
   std::vector<ir::TensorEntry> entries;  // per model.tensors: name, dtype, shape, scale block
   std::vector<data::TokenizerFile> tokenizer_files;
