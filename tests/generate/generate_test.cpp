@@ -70,7 +70,7 @@ void check_generation(const std::string& name, const char* quantize, const std::
 TEST_CASE("a generated token's logits have the bits of a full forward, in every family") {
   for (const std::string& name : golden_models()) {
     const bool dynamic = name == "llama_dynamic";  // the same bits up to the length that the model was made for, 16
-    for (const char* quantize : {"fp8", "fp32"})
+    for (const char* quantize : {"fp8", "nf4", "fp32"})
       check_generation(name, quantize, dynamic ? std::vector<int64_t>{5, 1, 1, 6, 3} : std::vector<int64_t>{17, 1, 1, 1, 20, 1, 19});
   }
 }

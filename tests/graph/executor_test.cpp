@@ -316,3 +316,50 @@ TEST_CASE("a document longer than the plan is refused") {
   run.recipe.precision = quant::RunPrecision::kFp32;
   CHECK_THROWS_AS(run_tiny(model, run, random_batch({1025}, 256)), Error);
 }
+
+// The operand that a product takes is the same bf16 image, whether four bits and their absmax or sixteen bits stand for
+// it; in fp32 the same fp32 value.
+TEST_CASE("QLoRA: NF4 weights give the bits of LoRA on the weights that they decode to") {
+  for (const char* name : {"llama3", "smollm2", "qwen3_window"}) {
+    CAPTURE(name);
+    const TinyModel nf4(name, "nf4");
+    const graph::Batch batch = random_batch(kLengths, vocab_of(nf4));
+    for (auto format : {quant::RunPrecision::kBf16, quant::RunPrecision::kFp32}) {
+      const TinyModel decoded(nf4, format == quant::RunPrecision::kFp32 ? "fp32" : "bf16");
+      TinyRun run;
+      run.full = false;
+      run.dropout = 0.3;
+      run.recipe.precision = format;
+      const ThirdMask masks;
+      for (bool checkpointing : {false, true}) {
+        run.plan.gradient_checkpointing = checkpointing;
+        const TinyResult coded = run_tiny(nf4, run, batch, &masks), plain = run_tiny(decoded, run, batch, &masks);
+        CHECK(coded.stats.loss_sum == plain.stats.loss_sum);
+        CHECK(same_bits(coded.gradients, plain.gradients));
+        CHECK(same_bits(coded.logits, plain.logits));
+      }
+    }
+  }
+}
+
+TEST_CASE("QLoRA: the same bits on every ISA and for every number of threads, with FP8 activations") {
+  const kernels::Isa before = kernels::active_isa();
+  const TinyModel model("smollm2", "nf4");
+  const graph::Batch batch = random_batch(kLengths, vocab_of(model));
+  TinyRun run;
+  run.full = false;
+  kernels::set_active_isa(kernels::Isa::kScalar);
+  const TinyResult scalar = run_tiny(model, run, batch);
+  for (kernels::Isa isa : kernels::testable_isas()) {
+    REQUIRE(kernels::set_active_isa(isa));
+    CAPTURE(kernels::isa_name(isa));
+    for (int threads : {1, 3}) {
+      run.threads = threads;
+      const TinyResult vector = run_tiny(model, run, batch);
+      CHECK(scalar.stats.loss_sum == vector.stats.loss_sum);
+      CHECK(same_bits(scalar.gradients, vector.gradients));
+      CHECK(same_bits(scalar.logits, vector.logits));
+    }
+  }
+  kernels::set_active_isa(before);
+}

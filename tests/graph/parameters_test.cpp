@@ -170,3 +170,34 @@ TEST_CASE("without free huge pages one line says how many are needed, and the lo
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].find("LOONGFORGE_HUGEPAGE_ENABLE: the weights need ") != std::string::npos);
 }
+
+TEST_CASE("NF4 weights: four bits in memory, each value the file's code times its absmax") {
+  const TinyModel model("llama3", "nf4"), exact(model, "fp32");
+  ThreadPool pool(2);
+  graph::ParameterOptions o;
+  o.recipe.precision = quant::RunPrecision::kFp32;
+  const auto coded = graph::Parameters::load(model.reader(), o, pool), plain = graph::Parameters::load(exact.reader(), o, pool);
+  const auto declared = graph::Parameters::declare(model.reader(), o, pool);
+  CHECK(declared->resident_bytes() == coded->resident_bytes());
+  const formats::SafetensorsFile source(data_dir() / "models/llama3/checkpoint/model.safetensors");
+  for (const char* name : {"model.layers.0.self_attn.q_proj.weight", "model.layers.2.mlp.down_proj.weight"}) {
+    const graph::Weight& w = coded->weight(name);
+    CHECK(w.packed.elem == kernels::Elem::kNf4);
+    const std::vector<float> got = values(w);
+    CHECK(got == values(plain->weight(name)));
+    // Half of the table's widest gap, of the largest value in the block.
+    const std::vector<float> want = source.read_f32(source.at(name));
+    const auto cols = static_cast<size_t>(w.packed.k);
+    size_t far = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      const size_t row = i / cols * cols, begin = row + i % cols / 64 * 64, end = std::min(row + cols, begin + 64);
+      float absmax = 0;
+      for (size_t j = begin; j < end; ++j) absmax = std::max(absmax, std::fabs(want[j]));
+      far += std::fabs(got[i] - want[i]) > 0.1520f * absmax;
+    }
+    CHECK(far == 0);
+  }
+  CHECK(coded->weight("lm_head.weight").packed.elem != kernels::Elem::kNf4);
+  o.train_all = true;
+  LF_CHECK_ERROR(graph::Parameters::load(model.reader(), o, pool), ErrorCode::kUsage, "NF4");
+}

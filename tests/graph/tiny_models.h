@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/pool.h"
+#include "convert/export.h"
 #include "convert/import.h"
 #include "formats/safetensors.h"
 #include "graph/executor.h"
@@ -18,7 +19,7 @@ namespace loongforge::test {
 
 class TinyModel {
  public:
-  // name: a folder of tests/data/models, or a checkpoint's path inside tests/data; quantize: fp8, bf16 or fp32.
+  // name: a folder of tests/data/models, or a checkpoint's path inside tests/data; quantize: nf4, fp8, bf16 or fp32.
   TinyModel(const std::string& name, const std::string& quantize) : folder_(dir_.path() / "ir") {
     convert::ImportOptions o;
     o.model_name = name;
@@ -27,6 +28,20 @@ class TinyModel {
     o.output_path = folder_;
     o.quantize = quantize;
     convert::import_model(o);
+    reader_ = std::make_unique<ir::Reader>(folder_);
+  }
+  // The weights that `from` stands for, decoded and stored in bf16 or fp32.
+  TinyModel(const TinyModel& from, const std::string& dtype) : folder_(dir_.path() / "ir") {
+    convert::ExportOptions out;
+    out.input_path = from.folder();
+    out.output_path = dir_.path() / "hf";
+    out.dtype = dtype;
+    convert::export_model(out);
+    convert::ImportOptions in;
+    in.input_path = out.output_path;
+    in.output_path = folder_;
+    in.quantize = dtype;
+    convert::import_model(in);
     reader_ = std::make_unique<ir::Reader>(folder_);
   }
   const ir::Reader& reader() const { return *reader_; }
