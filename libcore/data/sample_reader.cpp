@@ -61,6 +61,22 @@ ContentHash SampleReader::content_hash() const {
   return hash;
 }
 
+uint32_t SampleReader::sampled_hash(uint32_t crc) const {
+  constexpr size_t kBlocks = 1024, kBlock = size_t{64} << 10;
+  const std::span<const uint8_t> all = file_.bytes();
+  if (all.size() <= kBlocks * kBlock) return crc32c(all, crc);
+  uint8_t size[8];
+  for (size_t i = 0; i < sizeof size; ++i) size[i] = static_cast<uint8_t>(all.size() >> 8 * i);
+  crc = crc32c(size, crc);
+  const size_t step = (all.size() - kBlock) / (kBlocks - 1);  // the last block ends the file
+  for (size_t i = 0; i < kBlocks; ++i) {
+    const size_t at = i + 1 < kBlocks ? i * step : all.size() - kBlock;
+    crc = crc32c(all.subspan(at, kBlock), crc);
+    file_.drop(at, kBlock);
+  }
+  return crc;
+}
+
 void SampleReader::give_back_pages() {
   const uint64_t at = reader_.place().offset;
   if (bytes() <= kLargeFile || at < pages_kept_from_ + kPagesHeld) return;

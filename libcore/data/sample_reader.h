@@ -43,6 +43,9 @@ class LF_API SampleReader {
   const std::filesystem::path& file() const { return path_; }
   uint64_t bytes() const { return file_.bytes().size(); }
   ContentHash content_hash() const;  // reads the whole file
+  // CRC32C, going on from crc, of a small file's bytes; of a large one's size and of blocks all
+  // over it: a file that is streamed is too large to be read for this.
+  uint32_t sampled_hash(uint32_t crc) const;
 
  private:
   enum class Format { kAlpaca, kMessages, kShareGpt, kText };
