@@ -57,6 +57,10 @@ constexpr cli::Option kTable[] = {
      "learn the last answer of a conversation only"},
     {"text_chunks", OptionType::kChoice, nullptr, "paragraph|line|packed", kData,
      "what of a text is a sample (default: a record, of a .txt a paragraph)"},
+    {"streaming", OptionType::kFlag, "false", nullptr, kData,
+     "read samples as they are needed, for datasets larger than memory; needs max_steps"},
+    {"buffer_size", OptionType::kInt, "16384", "[1,1073741824]", kData,
+     "streamed samples that are read and shuffled together"},
     {"cache", OptionType::kFlag, "true", nullptr, kData,
      "keep tokenised datasets for the next start; --no-cache: do not"},
     {"tokenized_path|cache_dir", OptionType::kPath, nullptr, "FOLDER", kData,
@@ -375,6 +379,10 @@ void fill_data(const cli::Options& options, train::TrainOptions* result) {
         options, "mix_strategy", {"concat", "interleave_under", "interleave_over"});
   result->dataset_weights = numbers(options, "dataset_weights");
   if (options.has("val_size")) result->val_size = options.number("val_size");
+  result->streaming = options.flag("streaming");
+  result->buffer_size = options.integer("buffer_size");
+  if (!result->streaming)
+    options.refuse_given({"buffer_size"}, "needs --streaming", "leave it out");
   if (!options.flag("cache")) {
     options.refuse_given({"tokenized_path"}, "contradicts --no-cache", "leave one of them out");
     return;

@@ -57,6 +57,8 @@ struct TrainOptions {
   bool train_on_prompt = false;
   bool mask_history = false;           // only the last answer of a conversation is trained on
   data::TextChunks text_chunks = data::TextChunks::kRecord;
+  bool streaming = false;              // samples are read as they are needed; needs max_steps
+  int64_t buffer_size = 16384;         // streamed samples that are shuffled together
   std::string token_cache;             // folder of tokenised datasets; empty: none
   uint64_t token_cache_from = 0;       // bytes of the smallest file that is worth it
   std::string template_name;           // empty: the model's chat template, else "alpaca" (announced)

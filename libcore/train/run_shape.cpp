@@ -20,19 +20,30 @@ int64_t tokens_of(const data::SampleSet& samples, const std::vector<Row>& rows, 
 
 }  // namespace
 
+namespace {
+
+int64_t rows_per_step(const TrainOptions& o) {
+  return o.global_batch_size > 0 ? o.global_batch_size : o.per_device_train_batch_size * o.gradient_accumulation_steps;
+}
+
+void fill_rates(const TrainOptions& o, RunShape& shape) {
+  const bool full = o.finetuning_type == FinetuningType::kFull;
+  shape.rows_per_step = rows_per_step(o);
+  shape.lanes = o.reduce_lanes > 0 ? o.reduce_lanes : full ? 1 : 8;
+  shape.learning_rate = o.learning_rate.value_or(full ? 2e-5 : 2e-4);
+  shape.warmup_steps = optim::resolve_warmup(shape.plan.total_steps(), o.warmup_steps, o.warmup_ratio);
+}
+
+}  // namespace
+
 RunShape shape_run(const TrainOptions& o, const data::SampleSet& samples) {
   std::vector<Row> rows = make_rows(samples, o.packing, o.cutoff_len);
   if (rows.empty()) throw_bad_data(o.dataset, "the dataset holds no sample");
   const int64_t micro = o.per_device_train_batch_size;
-  const int64_t per_step = o.global_batch_size > 0 ? o.global_batch_size : micro * o.gradient_accumulation_steps;
   const int64_t n = static_cast<int64_t>(rows.size());
-  RunShape shape{std::move(rows), StepPlan(n, micro, per_step, o.num_train_epochs, o.max_steps, o.seed)};
-  const bool full = o.finetuning_type == FinetuningType::kFull;
-  shape.rows_per_step = per_step;
-  shape.lanes = o.reduce_lanes > 0 ? o.reduce_lanes : full ? 1 : 8;
-  shape.micro_batches_per_step = (std::min(per_step, n) + micro - 1) / micro;
-  shape.learning_rate = o.learning_rate.value_or(full ? 2e-5 : 2e-4);
-  shape.warmup_steps = optim::resolve_warmup(shape.plan.total_steps(), o.warmup_steps, o.warmup_ratio);
+  RunShape shape{std::move(rows), StepPlan(n, micro, rows_per_step(o), o.num_train_epochs, o.max_steps, o.seed)};
+  fill_rates(o, shape);
+  shape.micro_batches_per_step = (std::min(shape.rows_per_step, n) + micro - 1) / micro;
   shape.longest_document = samples.longest();
   // Every step's micro-batches are known: memory follows from the largest that will really run.
   constexpr int64_t kLooked = 1 << 16;
@@ -40,6 +51,18 @@ RunShape shape_run(const TrainOptions& o, const data::SampleSet& samples) {
   for (int64_t step = 0; step < steps; ++step)
     for (const auto& batch : shape.plan.micro_batches(step))
       shape.longest_micro_batch = std::max(shape.longest_micro_batch, tokens_of(samples, shape.rows, batch));
+  return shape;
+}
+
+RunShape shape_stream(const TrainOptions& o) {
+  const int64_t micro = o.per_device_train_batch_size, per_step = rows_per_step(o);
+  int64_t rows = 0;  // of the whole run: an epoch of a stream, as in transformers
+  if (__builtin_mul_overflow(per_step, o.max_steps, &rows)) throw_usage("--max_steps is too large");
+  RunShape shape{{}, StepPlan(rows, micro, per_step, 1, o.max_steps, o.seed)};
+  fill_rates(o, shape);
+  shape.micro_batches_per_step = (per_step + micro - 1) / micro;
+  shape.longest_document = o.cutoff_len;
+  shape.longest_micro_batch = micro * o.cutoff_len;
   return shape;
 }
 

@@ -24,6 +24,14 @@ TrainingData load_data(const Session& session) {
 
 int preview_samples(Session& session, bool colour) {
   const TrainingData data = load_data(session);
+  if (data.stream) {
+    data::Sample sample;
+    for (int64_t i = 0; i < session.options().preview; ++i) {
+      data.stream->next(sample);
+      session.print(data::preview(sample, session.tokenizer(), colour) + "\n");
+    }
+    return 0;
+  }
   const size_t n = std::min(static_cast<size_t>(session.options().preview), data.train.size());
   for (size_t i = 0; i < n; ++i)
     session.print(data::preview(data.train[i].sample(), session.tokenizer(), colour) + "\n");
@@ -88,19 +96,24 @@ int show_precision(Session& session, const graph::Parameters& params) {
 
 int dry_run(Session& session) {
   const TrainingData data = load_data(session);
-  const RunShape shape = shape_run(session.options(), data.train);
+  const RunShape shape = data.stream ? shape_stream(session.options()) : shape_run(session.options(), data.train);
   auto params = graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
   if (session.options().show_precision) return show_precision(session, *params);
-  const MemoryForecast m = forecast_memory(session, shape, *params);
+  MemoryForecast m = forecast_memory(session, shape, *params);
+  if (data.stream)  // its window, at most
+    m.process += static_cast<uint64_t>(session.options().buffer_size) *
+                 data::sample_words(static_cast<uint64_t>(session.options().cutoff_len)) * sizeof(int32_t);
   if (params->decoded_weights() > 0) log_info(params->decoded_note());
   const double share = 100.0 * static_cast<double>(params->trainable_count()) / static_cast<double>(params->parameter_count());
   if (session.options().json) {
     Json json = Json::object();
     json.set("parameters", params->parameter_count());
     json.set("trainable", params->trainable_count());
-    json.set("samples", static_cast<int64_t>(data.train.size()));
-    json.set("tokens", data.tokens);
-    json.set("trained_tokens", data.trained_tokens);
+    if (!data.stream) {
+      json.set("samples", static_cast<int64_t>(data.train.size()));
+      json.set("tokens", data.tokens);
+      json.set("trained_tokens", data.trained_tokens);
+    }
     json.set("rows_per_step", shape.rows_per_step);
     json.set("steps", shape.plan.total_steps());
     json.set("longest_micro_batch_tokens", shape.longest_micro_batch);
@@ -117,13 +130,14 @@ int dry_run(Session& session) {
     session.print(json.dump() + "\n");
     return 0;
   }
-  char head[512];
+  char head[512], samples[128];
+  std::snprintf(samples, sizeof samples, "%zu, %lld tokens, %lld trained on", data.train.size(),
+                static_cast<long long>(data.tokens), static_cast<long long>(data.trained_tokens));
   std::snprintf(head, sizeof head,
-                "parameters      %lld, trainable %lld (%.3f %%)\nsamples         %zu, %lld tokens, %lld trained on\n"
+                "parameters      %lld, trainable %lld (%.3f %%)\nsamples         %s\n"
                 "steps           %lld of %lld rows; largest micro-batch %lld tokens\npeak memory     %.1f MB\n",
                 static_cast<long long>(params->parameter_count()), static_cast<long long>(params->trainable_count()), share,
-                data.train.size(), static_cast<long long>(data.tokens),
-                static_cast<long long>(data.trained_tokens), static_cast<long long>(shape.plan.total_steps()),
+                data.stream ? "streamed" : samples, static_cast<long long>(shape.plan.total_steps()),
                 static_cast<long long>(shape.rows_per_step), static_cast<long long>(shape.longest_micro_batch),
                 static_cast<double>(m.total()) / 1e6);
   session.print(head + row("program, tokenizer, samples", m.process) + row("weights and adapters", m.weights) +

@@ -74,6 +74,7 @@ Json own_state_json(const CheckpointState& state, int64_t optimizer_steps) {
   json.set("recipe", state.recipe);
   json.set("optimizer_steps", optimizer_steps);
   json.set("best", std::move(best));
+  if (!state.data.is_null()) json.set("data", state.data);
   json.set("run", state.run);
   return json;
 }
@@ -98,6 +99,7 @@ CheckpointState read_state(const std::filesystem::path& folder) {
     state.best.step = best.get_int("step", 0);
     state.best.checkpoint_step = best.get_int("checkpoint_step", 0);
     state.best.without_improvement = best.get_int("without_improvement", 0);
+    if (const Json* data = ours.find("data"); data != nullptr) state.data = *data;
     state.run = ours.at("run");
     state.run.as_object("run");
   });

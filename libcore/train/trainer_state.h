@@ -24,6 +24,7 @@ struct CheckpointState {
   std::string recipe;            // the precision flags of the run: another one continues with a warning
   BestState best;
   support::Json log_history = support::Json::array();
+  support::Json data;            // where a stream of samples stands; null: the step says it
   support::Json run = support::Json::object();  // what must be equal to continue: seed, batch, lanes, dataset hash, ...
 };
 

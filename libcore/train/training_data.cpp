@@ -26,6 +26,10 @@ MixStrategy strategy_of(const TrainOptions& options) {
       options.dataset_weights.empty() ? MixStrategy::kConcat : MixStrategy::kInterleaveUnder);
 }
 
+data::MixRule mix_rule(const TrainOptions& options) {
+  return {strategy_of(options), options.dataset_weights, options.seed};
+}
+
 std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", value);
@@ -48,6 +52,12 @@ class Loader {
     options_.token_cache_from = options.token_cache_from;
     if (!options.token_cache.empty())
       options_.tokenizer_id = data::tokenizer_fingerprint(options.model_path);
+  }
+
+  std::unique_ptr<data::SampleStream> stream(const TrainOptions& options) const {
+    return std::make_unique<data::SampleStream>(
+        dataset_names(options.dataset), options_, mix_rule(options),
+        static_cast<uint64_t>(options.val_size), tokenizer_);
   }
 
   std::vector<data::Dataset> load(const std::string& names) const {
@@ -129,8 +139,7 @@ std::vector<uint32_t> mix(const Split& parts, const TrainOptions& options,
       throw_usage("--val_size leaves nothing of " + shares[d].file, "hold out fewer samples");
   }
   std::vector<uint32_t> numbers;
-  const data::MixRule rule{strategy_of(options), options.dataset_weights, options.seed};
-  for (const data::MixPick& pick : data::mix_datasets(sizes, rule)) {
+  for (const data::MixPick& pick : data::mix_datasets(sizes, mix_rule(options))) {
     numbers.push_back(parts.kept[pick.dataset][pick.sample]);
     ++shares[pick.dataset].samples;
   }
@@ -181,6 +190,14 @@ void check_data_options(const TrainOptions& o) {
     throw_usage("--val_size must be a share below 1 or a whole number");
   if (o.val_size > 0 && !o.eval_dataset.empty())
     throw_usage("--val_size contradicts --eval_dataset", "leave one of them out");
+  if (o.streaming) {
+    if (o.max_steps <= 0 && !o.eval_only && o.preview == 0)
+      throw_usage("--streaming needs --max_steps", "a stream has no end of its own");
+    if (o.val_size > 0 && o.val_size < 1)
+      throw_usage("--val_size must be a count with --streaming",
+                  "how many samples there are is not known");
+    if (o.buffer_size < 1) throw_usage("--buffer_size must be at least 1");
+  }
   if (!o.dataset_weights.empty()) {
     if (o.dataset_weights.size() != datasets)
       throw_usage("--dataset_weights has " + std::to_string(o.dataset_weights.size()) +
@@ -194,9 +211,37 @@ void check_data_options(const TrainOptions& o) {
   }
 }
 
+namespace {
+
+TrainingData open_stream(const TrainOptions& options, const Loader& loader) {
+  TrainingData result;
+  result.stream = loader.stream(options);
+  result.content_hash = result.stream->content_hash();
+  std::string line = "streamed from ";
+  for (const std::string& file : result.stream->files()) {
+    line += (result.shares.empty() ? "" : ", ") + file;
+    result.shares.push_back({file});
+  }
+  line += ", " + std::to_string(options.buffer_size) + " samples at a time";
+  if (result.shares.size() > 1)
+    line += std::string(", mixed by ") + kStrategyNames[static_cast<size_t>(strategy_of(options))];
+  log_info(line);
+  if (options.val_size > 0) {
+    result.eval.emplace(result.stream->held());
+    log_info("the first " + std::to_string(result.eval->size()) +
+             " samples are held out for evaluation");
+  }
+  if (!options.eval_dataset.empty())
+    result.eval.emplace(tables_of(loader.load(options.eval_dataset)));
+  return result;
+}
+
+}  // namespace
+
 TrainingData load_training_data(const TrainOptions& options, const data::PromptStyle& style,
                                 const data::Tokenizer& tokenizer) {
   const Loader loader(options, style, tokenizer);
+  if (options.streaming) return open_stream(options, loader);
   TrainingData result;
   const std::vector<data::Dataset> datasets = loader.load(options.dataset);
   const std::vector<data::SampleTable> tables = tables_of(datasets);
@@ -227,6 +272,8 @@ std::optional<data::SampleSet> load_eval_data(const TrainOptions& options,
   const Loader loader(options, style, tokenizer);
   const std::string& names = options.eval_dataset.empty() ? options.dataset : options.eval_dataset;
   if (names.empty()) return std::nullopt;
+  if (options.streaming && options.val_size > 0)
+    return data::SampleSet(loader.stream(options)->held());
   std::vector<data::SampleTable> tables = tables_of(loader.load(names));
   if (options.val_size == 0) return data::SampleSet(std::move(tables));
   Split parts = split(tables, options);
@@ -244,6 +291,7 @@ std::string data_identity(const TrainOptions& options) {
   if (options.val_size > 0) words += "; without " + number(options.val_size);
   if (strategy_of(options) != MixStrategy::kConcat)
     words += std::string("; ") + kStrategyNames[static_cast<size_t>(strategy_of(options))];
+  if (options.streaming) words += "; streamed by " + std::to_string(options.buffer_size);
   for (const double weight : options.dataset_weights) words += " " + number(weight);
   return words;
 }

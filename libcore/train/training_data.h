@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/sample_stream.h"
 #include "data/sample_table.h"
 #include "data/tokenizer.h"
 #include "train/options.h"
@@ -27,6 +29,8 @@ struct TrainingData {
   int64_t tokens = 0, trained_tokens = 0;  // of train
   uint32_t content_hash = 0;               // of the files' bytes
   std::vector<DataShare> shares;           // of train
+  // --streaming: what is trained on instead of train.
+  std::unique_ptr<data::SampleStream> stream{};
 };
 
 // Throws Error(kUsage) for choices about data that no run can have, naming the flag.

@@ -47,13 +47,20 @@ std::vector<optim::ParameterView> views_of(const graph::Parameters& params) {
   return views;
 }
 
+std::unique_ptr<BatchSource> make_batches(const TrainOptions& o, const TrainingData& data, const RunShape& shape) {
+  if (!data.stream) return std::make_unique<PlannedBatches>(data.train, shape.rows, shape.plan);
+  return std::make_unique<StreamedBatches>(
+      *data.stream, StreamShape{o.buffer_size, o.per_device_train_batch_size, shape.rows_per_step, o.packing, o.cutoff_len, o.seed});
+}
+
 }  // namespace
 
 TrainingRun::TrainingRun(Session& session, const TrainingData& data)
     : session_(session),
       options_(session.options()),
       data_(data),
-      shape_(shape_run(session.options(), data.train)),
+      shape_(data.stream ? shape_stream(session.options()) : shape_run(session.options(), data.train)),
+      batches_(make_batches(options_, data, shape_)),
       random_(session.options().seed),
       overflow_(session.options().fp8_overflow_log_level) {}
 
@@ -124,6 +131,7 @@ void TrainingRun::prepare_weights() {
   adam.weight_decay = options_.weight_decay;
   optimizer_ = std::make_unique<optim::AdamW>(views_of(*params_), adam);
   if (resume_) restore(*resume_, state_, *params_, *optimizer_, session_.pool());
+  if (resume_) batches_->go_to(state_.data, resume_->string());
   executor_ = std::make_unique<graph::Executor>(
       graph::make_plan(session_.reader().model(), *params_,
                        session_.plan_options(graph::PlanMode::kTrain, shape_.longest_document)),
@@ -149,7 +157,7 @@ void TrainingRun::announce() const {
   std::snprintf(share, sizeof share, "%.3f %%",
                 100.0 * static_cast<double>(p.trainable_count()) / static_cast<double>(p.parameter_count()));
   log_info("parameters " + std::to_string(p.parameter_count()) + ", trainable " + std::to_string(p.trainable_count()) + " (" +
-           share + "); " + std::to_string(shape_.rows.size()) + " rows, " + std::to_string(shape_.rows_per_step) +
+           share + "); " + (data_.stream ? "streamed" : std::to_string(shape_.rows.size())) + " rows, " + std::to_string(shape_.rows_per_step) +
            " a step, " + std::to_string(shape_.plan.total_steps()) + " steps; threads " +
            std::to_string(session_.pool().threads()));
   log_info(session_.recipe().describe());
@@ -176,16 +184,14 @@ void TrainingRun::report(const StepFacts& facts) {
 bool TrainingRun::step() {
   const Stopwatch watch;
   const int64_t index = state_.step;
-  const auto micro = shape_.plan.micro_batches(index);
+  const int64_t micro_batches = batches_->begin_step(index);
   int64_t tokens = 0;
   std::optional<DropoutMasks> masks;
   graph::Batch batch;
   Engine::Result result = engine_->step(
-      static_cast<int64_t>(micro.size()),
+      micro_batches,
       [&](int64_t i) -> const graph::Batch& {
-        std::vector<Row> rows;
-        for (uint32_t r : micro[static_cast<size_t>(i)]) rows.push_back(shape_.rows[r]);
-        batch = collate(data_.train, rows);
+        batch = batches_->batch(i);
         tokens += batch.tokens();
         return batch;
       },
@@ -283,6 +289,7 @@ TrainerFacts TrainingRun::trainer_facts() const {
 
 void TrainingRun::save() {
   if (saved_step_ == state_.step) return;
+  state_.data = batches_->place();
   note_checkpoint(state_.step, &state_.best);
   // The model that the run began with, also when it was resumed: that checkpoint will be removed one day.
   const CheckpointSource source{&session_.reader(), params_.get(), optimizer_.get(), base_model(), trainer_facts(),
@@ -342,17 +349,17 @@ int TrainingRun::run() {
   info.set("version", LF_VERSION);
   info.set("model", base_model());
   info.set("dataset_crc32c", static_cast<int64_t>(data_.content_hash));
-  info.set("samples", static_cast<int64_t>(data_.train.size()));
+  if (!data_.stream) info.set("samples", static_cast<int64_t>(data_.train.size()));
   Json datasets = Json::array();
   for (const DataShare& share : data_.shares) {
     Json entry = Json::object();
     entry.set("file", share.file);
-    entry.set("samples", share.samples);
+    if (!data_.stream) entry.set("samples", share.samples);
     datasets.push_back(std::move(entry));
   }
   info.set("datasets", std::move(datasets));
-  info.set("tokens", data_.tokens);
-  info.set("trained_tokens", data_.trained_tokens);
+  if (!data_.stream) info.set("tokens", data_.tokens);
+  if (!data_.stream) info.set("trained_tokens", data_.trained_tokens);
   write_text_atomic(output_dir / "run_info.json", info.dump(2) + "\n");
   announce();
   sinks_.emplace(output_dir, options_.report_to_jsonl, options_.report_to_tensorboard, state_.step > 0 ? state_.step + 1 : 0);

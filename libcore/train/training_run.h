@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "support/sm4.h"
+#include "train/batch_source.h"
 #include "train/batching.h"
 #include "train/checkpoint.h"
 #include "train/engine.h"
@@ -31,6 +32,8 @@ struct RunShape {
   double learning_rate = 0;
 };
 RunShape shape_run(const TrainOptions& options, const data::SampleSet& samples);
+// Of --streaming: what the longest samples would take.
+RunShape shape_stream(const TrainOptions& options);
 
 // Bytes that a run takes besides the weights: what --dry-run adds up.
 struct MemoryForecast {
@@ -76,6 +79,7 @@ class TrainingRun {
   const TrainOptions& options_;
   const TrainingData& data_;
   RunShape shape_;
+  std::unique_ptr<BatchSource> batches_;
   std::optional<RunFolder> folder_;
   std::optional<std::filesystem::path> resume_;
   std::unique_ptr<ir::Reader> checkpoint_reader_;  // full fine-tuning continued: the masters

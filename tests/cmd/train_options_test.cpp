@@ -60,6 +60,8 @@ TEST_CASE("defaults of the table are those of the struct") {
   CHECK(got.mix_strategy == stated.mix_strategy);
   CHECK(got.dataset_weights == stated.dataset_weights);
   CHECK(got.val_size == stated.val_size);
+  CHECK(got.streaming == stated.streaming);
+  CHECK(got.buffer_size == stated.buffer_size);
   CHECK(got.template_name == stated.template_name);
   CHECK(got.gradient_checkpointing == stated.gradient_checkpointing);
   CHECK(got.recipe.flags() == stated.recipe.flags());
@@ -215,6 +217,9 @@ TEST_CASE("tokenised datasets are kept unless --no-cache is said") {
   CHECK(with({"--tokenized-path", "c"}).token_cache_from == 0);
   CHECK(with({"--no-cache"}).token_cache.empty());
   CHECK(with({"--no_cache"}).token_cache.empty());
+  CHECK(with({"--streaming", "--buffer-size", "7"}).buffer_size == 7);
+  LF_CHECK_ERROR(with({"--buffer_size", "7"}), ErrorCode::kUsage,
+                 "--buffer_size needs --streaming");
   LF_CHECK_ERROR(with({"--no_cache", "--tokenized_path", "c"}), ErrorCode::kUsage,
                  "--tokenized_path contradicts --no-cache");
 }

@@ -113,6 +113,26 @@ TEST_CASE("val_size holds samples out before datasets are mixed: none stands on 
   CHECK(first_letters(*load_training_data(o, {}, tokenizer).eval) != held);
 }
 
+TEST_CASE("streaming opens the files and reads what is held out, no more") {
+  const TempDir dir;
+  write_file(dir / "a.jsonl", letters('a', 3) + "broken");
+  const data::Tokenizer tokenizer = make_tokenizer();
+  TrainOptions o;
+  o.dataset = (dir / "a.jsonl").string();
+  o.streaming = true;
+  o.max_steps = 1;
+  o.val_size = 2;
+  const TrainingData data = load_training_data(o, {}, tokenizer);
+  REQUIRE(data.stream);
+  CHECK(data.train.empty());
+  REQUIRE(data.eval);
+  CHECK(first_letters(*data.eval) == "aa");
+  CHECK(first_letters(*load_eval_data(o, {}, tokenizer)) == "aa");
+  data::Sample sample;
+  data.stream->next(sample);
+  LF_CHECK_ERROR(data.stream->next(sample), ErrorCode::kBadData, "a.jsonl:4: invalid JSON");
+}
+
 TEST_CASE("a file's name may hold a comma") {
   const TempDir dir;
   write_file(dir / "a,b.txt", "x\n");
@@ -139,13 +159,16 @@ TEST_CASE("choices about data that no run can have") {
         o.mix_strategy = data::MixStrategy::kConcat;
       },
       "contradicts --mix_strategy concat");
+  bad([](auto& o) { o.streaming = true; }, "--streaming needs --max_steps");
+  bad([](auto& o) { o.streaming = true, o.max_steps = 1, o.val_size = 0.5; }, "must be a count");
+  bad([](auto& o) { o.streaming = true, o.max_steps = 1, o.buffer_size = 0; }, "--buffer_size");
   bad([](auto& o) { o.dataset = ","; }, "--dataset names nothing");
 }
 
 TEST_CASE(
     "every choice about data that changes the samples changes what a run may be continued with") {
   const TrainOptions plain;
-  std::vector<TrainOptions> others(9, plain);
+  std::vector<TrainOptions> others(11, plain);
   others[0].train_on_prompt = true;
   others[1].mask_history = true;
   others[2].template_name = "alpaca";
@@ -155,6 +178,9 @@ TEST_CASE(
   others[6].mix_strategy = data::MixStrategy::kInterleaveOver;
   others[7].dataset_weights = {1, 2};
   others[8].dataset_weights = {1, 3};
+  others[9].streaming = true;
+  others[10].streaming = true;
+  others[10].buffer_size = 5;
   std::vector<std::string> seen = {data_identity(plain)};
   for (const TrainOptions& o : others) {
     const std::string words = data_identity(o);
