@@ -139,8 +139,10 @@ TokenCacheKey token_cache_key(const DatasetOptions& options, const SampleReader&
   return {reader.file().stem().string(), std::move(value)};
 }
 
-std::optional<CachedSamples> open_token_cache(const fs::path& folder, const TokenCacheKey& key,
-                                              int64_t id_limit) {
+namespace {
+
+std::optional<CachedSamples> open_described(const fs::path& folder, const TokenCacheKey& key,
+                                            int64_t id_limit) {
   const fs::path path = folder / kDescription;
   const std::string where = path.string();
   std::error_code failed;
@@ -173,6 +175,14 @@ std::optional<CachedSamples> open_token_cache(const fs::path& folder, const Toke
     counts.trained_tokens += entry.trained;
   }
   return cached;
+}
+
+}  // namespace
+
+std::optional<CachedSamples> open_token_cache(const fs::path& folder, const TokenCacheKey& key,
+                                              int64_t id_limit) {
+  return support::in_file((folder / kDescription).string(),
+                          [&] { return open_described(folder, key, id_limit); });
 }
 
 void TokenCacheWriter::Stream::write(std::span<const uint8_t> more) {

@@ -131,7 +131,10 @@ void TrainingRun::prepare_weights() {
   adam.weight_decay = options_.weight_decay;
   optimizer_ = std::make_unique<optim::AdamW>(views_of(*params_), adam);
   if (resume_) restore(*resume_, state_, *params_, *optimizer_, session_.pool());
-  if (resume_) batches_->go_to(state_.data, resume_->string());
+  if (resume_) {
+    const std::string where = (*resume_ / kOwnStateFile).string();
+    support::in_file(where, [&] { batches_->go_to(state_.data, where); });
+  }
   executor_ = std::make_unique<graph::Executor>(
       graph::make_plan(session_.reader().model(), *params_,
                        session_.plan_options(graph::PlanMode::kTrain, shape_.longest_document)),
