@@ -92,6 +92,7 @@ class HfExport {
     report_.family = model_.family;
     if (!options_.adapter.empty())
       adapter_.emplace(folder_with(options_.adapter, "adapter_config.json", "PEFT adapter"));
+    if (adapter_) warn_of_unknown_keys(*adapter_, &report_);
     check_config(family(), model_, reader_.folder());
     plan_tensors();
     plan_adapter();

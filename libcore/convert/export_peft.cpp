@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "convert/export_hf.h"
+#include "convert/merge.h"
 #include "convert/paths.h"
 #include "convert/stripes.h"
 #include "data/tokenizer.h"
@@ -50,19 +51,25 @@ void check_against(const ir::Reader& base, const formats::PeftAdapter& adapter) 
   }
 }
 
-void write_weights(const fs::path& path, const formats::TensorSource& source,
+// Under the names that files have, whatever the source calls them.
+void write_weights(const fs::path& path, const formats::PeftAdapter& adapter,
                    std::optional<DType> dtype, ThreadPool* pool, const ProgressCallback& progress,
                    ExportReport* report) {
   std::vector<formats::NewTensor> tensors;
-  for (const formats::StoredTensor& stored : source.tensors()) {
-    tensors.push_back(
-        {stored.name, dtype.value_or(stored.dtype.value_or(DType::kF32)), stored.shape});
+  std::vector<const formats::StoredTensor*> sources;
+  for (const formats::PeftModule& module : adapter.modules()) {
+    for (const formats::StoredTensor* stored : {module.a, module.b}) {
+      tensors.push_back({formats::peft_tensor_name(module.module, stored == module.a),
+                         dtype.value_or(stored->dtype.value_or(DType::kF32)), stored->shape});
+      sources.push_back(stored);
+    }
   }
+  const formats::TensorSource& source = adapter.tensors();
   formats::SafetensorsWriter writer(path, tensors);
   StripeConverter converter(*pool);
   uint64_t done = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const formats::StoredTensor& stored = source.tensors()[i];
+    const formats::StoredTensor& stored = *sources[i];
     RowSource rows;
     rows.rows = stored.rows();
     rows.cols = stored.cols();
@@ -76,7 +83,7 @@ void write_weights(const fs::path& path, const formats::TensorSource& source,
     converter.run(
         rows, tensors[i].dtype,
         [&](std::span<const uint8_t> bytes, int64_t) {
-          writer.write(stored.name, bytes);
+          writer.write(tensors[i].name, bytes);
           done += bytes.size();
         },
         [&](int64_t) {
@@ -109,18 +116,18 @@ ExportReport export_peft(const ExportOptions& options, const ProgressCallback& p
         static_cast<uint64_t>(stored.elements()) * tensor::dtype_bytes(dtype.value_or(kept));
   }
   report.weight_files = 1;
+  warn_of_unknown_keys(adapter, &report);
   if (options.dry_run) return report;
 
   guard_space(options.output_path, report.bytes + (64 << 20));
   ThreadPool pool(std::max(1, options.threads));
   FolderWriter folder(options.output_path, options.overwrite);
-  write_weights(folder.temporary() / "adapter_model.safetensors", adapter.tensors(), dtype, &pool,
-                progress, &report);
+  write_weights(folder.temporary() / "adapter_model.safetensors", adapter, dtype, &pool, progress,
+                &report);
   formats::PeftConfig config = adapter.config();
   if (config.base_model_name_or_path.empty() && base)
     config.base_model_name_or_path = base->model().model_name;
-  write_text_atomic(folder.temporary() / kConfigFile,
-                    formats::peft_config_json(config).dump(2, true) + "\n");
+  write_text_atomic(folder.temporary() / kConfigFile, formats::peft_config_text(config));
   if (base && data::Tokenizer::present(base->folder().string())) {
     for (const data::TokenizerFile& file : data::tokenizer_files(base->folder().string())) {
       write_file_of(folder, file);

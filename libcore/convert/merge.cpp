@@ -4,6 +4,13 @@
 
 namespace loongforge::convert {
 
+void warn_of_unknown_keys(const formats::PeftAdapter& adapter, ExportReport* report) {
+  for (const std::string& key : adapter.config().unknown_keys) {
+    report->warnings.push_back("adapter_config.json: the key " + key +
+                               " is not known and is ignored");
+  }
+}
+
 LoraDelta::LoraDelta(const formats::PeftAdapter& adapter, const formats::PeftModule& module)
     : a_(adapter.tensors().read_f32(*module.a)),
       b_(adapter.tensors().read_f32(*module.b)),

@@ -5,9 +5,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "convert/export.h"
 #include "formats/peft.h"
 
 namespace loongforge::convert {
+
+// A warning for each key of its configuration that is not known.
+void warn_of_unknown_keys(const formats::PeftAdapter& adapter, ExportReport* report);
 
 class LoraDelta {
  public:

@@ -1,6 +1,7 @@
 #include "formats/peft.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -16,7 +17,8 @@ using support::printable;
 namespace {
 
 constexpr std::string_view kPrefix = "base_model.model.";
-constexpr std::string_view kSuffixA = ".lora_A.weight", kSuffixB = ".lora_B.weight";
+constexpr const char* kMergeHint =
+    "merge it into its base model with PEFT (merge_and_unload) and convert that";
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -27,17 +29,45 @@ bool ends_with(std::string_view text, std::string_view end) {
   const std::string& name = tensor.name;
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   std::string what = "is no LoRA tensor that this program knows";
-  if (has("lora_magnitude_vector")) what = "belongs to DoRA, which is not supported";
-  if (has("lora_embedding_")) what = "adapts an embedding, which is not supported";
-  if (ends_with(name, "lora_B.bias"))
+  const char* hint = kMergeHint;
+  if (has("lora_magnitude_vector")) {
+    what = "belongs to DoRA, which is not supported";
+  } else if (has("lora_embedding_") || has(".base_layer.")) {
+    what = "adapts an embedding, which is not supported";
+  } else if (has("lora_B.") && ends_with(name, ".bias")) {
     what = "is a bias of lora_B (lora_bias), which is not supported";
-  if (has("lora_A.") || has("lora_B.")) {
-    if (!ends_with(name, ".bias"))
-      what = "carries an adapter's name or is otherwise no base_model.model.<module>.lora_A.weight";
+  } else if (has("lora_A.") || has("lora_B.")) {
+    what = "is no base_model.model.<module>.lora_A.weight or lora_B.weight";
+    hint = "save the adapter with PEFT's save_pretrained";
   } else if (!has("lora_")) {
     what = "is a whole weight (modules_to_save), which is not supported";
   }
-  throw_bad_data(tensor.where(), what);
+  throw_bad_data(tensor.where(), what, hint);
+}
+
+struct TensorName {
+  std::string_view module, adapter;  // adapter: empty where the name has none
+  bool a = false;
+};
+
+// <prefix><module>.lora_A[.<adapter>].weight
+std::optional<TensorName> parse_name(std::string_view name) {
+  constexpr std::string_view kWeight = "weight";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  TensorName out;
+  const size_t at_a = name.rfind(".lora_A."), at_b = name.rfind(".lora_B.");
+  const size_t none = std::string_view::npos;
+  out.a = at_a != none && (at_b == none || at_a > at_b);
+  const size_t at = out.a ? at_a : at_b;
+  if (at == none || at == 0) return std::nullopt;
+  out.module = name.substr(0, at);
+  const std::string_view rest = name.substr(at + std::string_view(".lora_A.").size());
+  if (rest == kWeight) return out;
+  const size_t dot = rest.find('.');
+  if (dot == none || dot == 0 || rest.substr(dot + 1) != kWeight) return std::nullopt;
+  out.adapter = rest.substr(0, dot);
+  return out;
 }
 
 std::string shape_text(const StoredTensor& tensor) {
@@ -91,24 +121,34 @@ PeftAdapter::PeftAdapter(const std::filesystem::path& folder) {
     file_ = std::make_unique<SafetensorsFile>(weights);
   }
   std::map<std::string, PeftModule> modules;
+  std::optional<std::string> adapter;
   for (const StoredTensor& tensor : file_->tensors()) {
-    std::string_view name = tensor.name;
-    const bool is_a = ends_with(name, kSuffixA), is_b = ends_with(name, kSuffixB);
-    if ((!is_a && !is_b) || name.substr(0, kPrefix.size()) != kPrefix ||
-        name.size() <= kPrefix.size() + kSuffixA.size()) {
-      refuse_tensor(tensor);
+    const std::optional<TensorName> name = parse_name(tensor.name);
+    if (!name) refuse_tensor(tensor);
+    if (adapter && *adapter != name->adapter) {
+      throw_bad_data(tensor.where(), "belongs to another adapter than the tensors before it",
+                     "save one adapter alone, with PEFT's save_pretrained");
     }
+    adapter = name->adapter;
     check_matrix(*file_, tensor);
-    const std::string module(
-        name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffixA.size()));
-    (is_a ? modules[module].a : modules[module].b) = &tensor;
+    PeftModule& module = modules[std::string(name->module)];
+    (name->a ? module.a : module.b) = &tensor;
   }
   if (modules.empty()) throw_bad_data(weights.string(), "holds no adapter tensors");
   for (auto& [name, module] : modules) {
     module.module = name;
     complete_module(config_, module);
+    if (!config_.targets(name)) {
+      throw_bad_data(module.a->where(),
+                     "adapts a module that target_modules of adapter_config.json does not name",
+                     "are both files of one adapter?");
+    }
     modules_.push_back(std::move(module));
   }
+}
+
+std::string peft_tensor_name(std::string_view module, bool a) {
+  return std::string(kPrefix) + std::string(module) + (a ? ".lora_A.weight" : ".lora_B.weight");
 }
 
 void write_peft(const std::filesystem::path& folder, const PeftConfig& config,
@@ -117,13 +157,10 @@ void write_peft(const std::filesystem::path& folder, const PeftConfig& config,
     throw_usage("adapters cannot be written as " + std::string(tensor::dtype_name(dtype)),
                 "F32, BF16 and F16 can");
   }
-  const auto name_of = [](const PeftWeights& module, std::string_view suffix) {
-    return std::string(kPrefix) + module.module + std::string(suffix);
-  };
   std::vector<NewTensor> tensors;
   for (const PeftWeights& module : modules) {
-    tensors.push_back({name_of(module, kSuffixA), dtype, {module.r, module.in}});
-    tensors.push_back({name_of(module, kSuffixB), dtype, {module.out, module.r}});
+    tensors.push_back({peft_tensor_name(module.module, true), dtype, {module.r, module.in}});
+    tensors.push_back({peft_tensor_name(module.module, false), dtype, {module.out, module.r}});
   }
   SafetensorsWriter writer(folder / "adapter_model.safetensors", std::move(tensors));
   std::vector<uint8_t> bytes;
@@ -133,11 +170,11 @@ void write_peft(const std::filesystem::path& folder, const PeftConfig& config,
     writer.write(name, bytes);
   };
   for (const PeftWeights& module : modules) {
-    write(name_of(module, kSuffixA), module.a, module.r * module.in);
-    write(name_of(module, kSuffixB), module.b, module.out * module.r);
+    write(peft_tensor_name(module.module, true), module.a, module.r * module.in);
+    write(peft_tensor_name(module.module, false), module.b, module.out * module.r);
   }
   writer.finish();
-  write_text_atomic(folder / "adapter_config.json", peft_config_json(config).dump(2, true));
+  write_text_atomic(folder / "adapter_config.json", peft_config_text(config));
 }
 
 }  // namespace loongforge::formats

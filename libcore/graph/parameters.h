@@ -20,6 +20,7 @@
 #include "kernels/types.h"
 #include "quant/loongamp.h"
 #include "quant/recipe.h"
+#include "support/json.h"
 #include "quant/statistics.h"
 
 namespace loongforge::graph {
@@ -37,6 +38,7 @@ struct LoraOptions {
   std::vector<std::string> targets;  // last components of node names ("q_proj"); empty: every linear but the head
   // Not empty: exactly these modules (of an adapter that was read), whatever stands above but dropout and seed.
   std::map<std::string, LoraModule> modules;
+  support::Json source;              // that adapter's configuration, for who writes it again; nothing here reads it
 };
 
 struct ParameterOptions {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "formats/peft.h"
 #include "graph/parameter_loader.h"
 
@@ -18,6 +19,7 @@ graph::LoraOptions adapter_options(const std::filesystem::path& folder) {
   options.alpha = adapter.config().lora_alpha;
   options.rslora = adapter.config().use_rslora;
   options.dropout = adapter.config().lora_dropout;
+  options.source = adapter.config().raw;
   for (const formats::PeftModule& m : adapter.modules())
     options.modules[m.module] = {m.r, static_cast<float>(m.scaling)};
   if (options.modules.empty()) throw_bad_data(folder.string(), "the adapter holds no LoRA pair");
@@ -26,10 +28,13 @@ graph::LoraOptions adapter_options(const std::filesystem::path& folder) {
 
 void load_adapter(const std::filesystem::path& folder, graph::Parameters& params, ThreadPool& pool) {
   const formats::PeftAdapter file(folder);
+  for (const std::string& key : file.config().unknown_keys)
+    log_warning(folder.string() + "/adapter_config.json: the key " + key + " is not known and is ignored");
   for (const formats::PeftModule& m : file.modules()) {
     graph::Adapter* a = params.adapter(m.module);
     if (a == nullptr)
-      throw_bad_data(folder.string() + ": " + m.module, "the model has no such linear layer", "is it this model's adapter?");
+      throw_bad_data(folder.string() + ": " + m.module, "the model has no such linear layer in its blocks (a head cannot be adapted)",
+                     "is it this model's adapter?");
     if (a->rank != m.r || a->k != m.in || a->n != m.out)
       throw_bad_data(folder.string() + ": " + m.module,
                      "is " + std::to_string(m.out) + " x " + std::to_string(m.in) + " of rank " + std::to_string(m.r) +
@@ -46,12 +51,16 @@ void load_adapter(const std::filesystem::path& folder, graph::Parameters& params
 
 void save_adapter(const std::filesystem::path& folder, const std::string& base_model, const graph::Parameters& params) {
   const graph::LoraOptions& lora = params.options().lora_options;
+  const bool fresh = lora.source.is_null();  // else the adapter goes on as it came, patterns and all
   formats::PeftConfig config;
-  config.base_model_name_or_path = base_model;
-  config.r = lora.rank;
-  config.lora_alpha = lora.alpha;
+  if (!fresh) config = formats::parse_peft_config(lora.source, "adapter_config.json");
+  if (config.base_model_name_or_path.empty()) config.base_model_name_or_path = base_model;
   config.lora_dropout = lora.dropout;
-  config.use_rslora = lora.rslora;
+  if (fresh) {
+    config.r = lora.rank;
+    config.lora_alpha = lora.alpha;
+    config.use_rslora = lora.rslora;
+  }
   std::set<std::string> leaves;
   std::vector<std::vector<float>> transposed;
   std::vector<formats::PeftWeights> weights;
@@ -63,12 +72,13 @@ void save_adapter(const std::filesystem::path& folder, const std::string& base_m
     for (int64_t n = 0; n < a.n; ++n)
       for (int64_t r = 0; r < a.rank; ++r) b[static_cast<size_t>(n * a.rank + r)] = b_t[r * a.n + n];
     weights.push_back({path, a.rank, a.k, a.n, params.master(a.a), b.data()});
+    if (!fresh) continue;
     if (a.rank != lora.rank) config.rank_pattern.emplace_back(path, a.rank);
     const double alpha = static_cast<double>(a.scale) * (lora.rslora ? std::sqrt(static_cast<double>(a.rank))
                                                                      : static_cast<double>(a.rank));
     if (std::abs(alpha - lora.alpha) > 1e-4 * std::abs(lora.alpha)) config.alpha_pattern.emplace_back(path, alpha);
   }
-  config.target_modules.assign(leaves.begin(), leaves.end());
+  if (fresh) config.target_modules.assign(leaves.begin(), leaves.end());
   formats::write_peft(folder, config, weights);
 }
 

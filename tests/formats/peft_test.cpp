@@ -139,7 +139,106 @@ TEST_CASE("peft: targets as an expression, fractional alpha, absent keys") {
   CHECK(least.target_modules == std::vector<std::string>{"q_proj"});
 }
 
+TEST_CASE("peft: which modules the configuration means, by PEFT's rules") {
+  const std::string q0 = "model.layers.0.self_attn.q_proj",
+                    q11 = "model.layers.11.self_attn.q_proj";
+  // target_modules, another key and its value, what of q0, q11, model.layers.1.mlp.up_proj, lm_head
+  struct Case {
+    const char *targets, *key, *value, *want;
+  };
+  const Case cases[] = {
+      {R"(["q_proj"])", "revision", "null", "yynn"},
+      {R"(["proj"])", "revision", "null", "nnnn"},
+      {R"(["self_attn.q_proj", "lm_head"])", "revision", "null", "yyny"},
+      {R"(["model.layers.0.self_attn.q_proj"])", "revision", "null", "ynnn"},
+      {R"(".*_proj")", "revision", "null", "yyyn"},
+      {R"("q_proj")", "revision", "null", "nnnn"},
+      {R"("model\\.layers\\.1.*")", "revision", "null", "nyyn"},
+      {R"("all-linear")", "revision", "null", "yyyn"},
+      {R"("ALL-LINEAR")", "exclude_modules", R"(["up_proj"])", "yynn"},
+      {R"(".*_proj")", "exclude_modules", R"(".*\\.11\\..*")", "ynyn"},
+      {R"(["q_proj", "up_proj"])", "layers_to_transform", "0", "ynnn"},
+      {R"(["q_proj", "up_proj"])", "layers_to_transform", "[1, 11]", "nyyn"},
+      {R"(["q_proj", "lm_head"])", "layers_to_transform", "[]", "yyny"},
+      {R"(["q_proj", "lm_head"])", "layers_to_transform", "[0]", "ynny"},
+      {R"(["model.layers.0.self_attn.q_proj"])", "layers_to_transform", "[11]", "ynnn"},
+  };
+  for (const Case& each : cases) {
+    CAPTURE(each.targets);
+    CAPTURE(each.value);
+    Json raw = golden_config();
+    raw.set("target_modules", Json::parse(each.targets, "t"));
+    raw.set(each.key, Json::parse(each.value, "t"));
+    const PeftConfig config = parse_peft_config(raw, "c");
+    std::string got;
+    for (const std::string& module :
+         {q0, q11, std::string("model.layers.1.mlp.up_proj"), std::string("lm_head")})
+      got += config.targets(module) ? 'y' : 'n';
+    CHECK(got == each.want);
+  }
+  PeftConfig config = with("layers_to_transform", "[3]");
+  config.layers_pattern = {"blocks", "h"};
+  CHECK(config.targets("model.h.3.q_proj"));
+  CHECK(config.targets("h.3.q_proj"));
+  CHECK_FALSE(config.targets("model.layers.3.q_proj"));
+  CHECK_FALSE(config.targets("model.h.30.q_proj"));
+  CHECK_FALSE(config.targets("model.h.99999999999999999999.q_proj"));
+  config.layers_pattern = {"(("};
+  LF_CHECK_ERROR(config.targets("h.3.q_proj"), ErrorCode::kBadData, "adapter_config.json");
+}
+
+TEST_CASE("peft: a configuration that was read keeps its keys, and the order of its patterns") {
+  Json raw = Json::parse(R"({"peft_type": "LORA", "r": 4, "target_modules": ["q_proj"],
+    "layers_to_transform": [0], "peft_version": "0.11.1", "lora_dtype": "fp32", "extra": false,
+    "rank_pattern": {"v_proj": 2, "k_proj|v_proj": 8}})",
+                         "t");
+  const PeftConfig config = parse_peft_config(raw, "c");
+  CHECK(config.unknown_keys == std::vector<std::string>{"lora_dtype"});
+  const std::string text = peft_config_text(config);
+  const Json again = Json::parse(text, "again");
+  CHECK(again.at("layers_to_transform") == raw.at("layers_to_transform"));
+  CHECK(again.at("peft_version").as_string() == "0.11.1");
+  CHECK(again.at("lora_dtype").as_string() == "fp32");
+  CHECK(parse_peft_config(again, "again").rank_of("a.v_proj") == 2);
+  CHECK(parse_peft_config(golden_config(), "c").unknown_keys.empty());
+}
+
+TEST_CASE("peft: tensors with a live model's names are the adapter") {
+  const PeftAdapter expected(golden("adapter_llama3"));
+  TempDir dir;
+  std::filesystem::copy(golden("adapter_llama3") / "adapter_config.json",
+                        dir / "adapter_config.json");
+  std::vector<NewTensor> tensors;
+  for (const StoredTensor& tensor : expected.tensors().tensors()) {
+    std::string name = tensor.name;
+    name.insert(name.size() - std::string(".weight").size(), ".default");
+    tensors.push_back({name, *tensor.dtype, tensor.shape});
+  }
+  SafetensorsWriter writer(dir / "adapter_model.safetensors", tensors);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::vector<uint8_t> bytes(tensors[i].bytes());
+    expected.tensors().read_range(expected.tensors().tensors()[i], 0, bytes);
+    writer.write(tensors[i].name, bytes);
+  }
+  writer.finish();
+  const PeftAdapter adapter(dir.path());
+  REQUIRE(adapter.modules().size() == expected.modules().size());
+  for (size_t i = 0; i < adapter.modules().size(); ++i) {
+    const PeftModule &a = adapter.modules()[i], &b = expected.modules()[i];
+    CHECK(a.module == b.module);
+    CHECK(adapter.tensors().read_f32(*a.a) == expected.tensors().read_f32(*b.a));
+    CHECK(adapter.tensors().read_f32(*a.b) == expected.tensors().read_f32(*b.b));
+  }
+}
+
 TEST_CASE("peft: what is not supported is refused by name") {
+  refuse("fan_in_fan_out", "true", "fan_in_fan_out is true");
+  refuse("layers_to_transform", "[-1]", "layers_to_transform holds -1");
+  refuse("layers_to_transform", "\"1\"", "layers_to_transform is");
+  refuse("exclude_modules", "[3]", "exclude_modules holds 3");
+  refuse("use_dora", "true", "merge it into its base model with PEFT");
+  refuse("bias", "\"lora_only\"", "merge it into its base model with PEFT");
+  refuse("modules_to_save", "[\"embed_tokens\"]", "merge it into its base model with PEFT");
   refuse("peft_type", "\"IA3\"", "peft_type is \"IA3\"; only LORA");
   refuse("peft_type", nullptr, "peft_type is missing");
   refuse("use_dora", "true", "use_dora is true, which is not supported");
@@ -188,9 +287,28 @@ TEST_CASE("peft: broken tensors") {
   refuse_tensors({a, b, {"base_model.model.lm_head.weight", DType::kF32, {4, 6}}},
                  "modules_to_save");
   refuse_tensors({a, b, {m + ".lora_A.default.weight", DType::kF32, {4, 8}}},
-                 "carries an adapter's name");
-  refuse_tensors({{"up_proj.lora_A.weight", DType::kF32, {4, 8}}},
-                 "is otherwise no base_model.model");
+                 "belongs to another adapter than the tensors before it");
+  refuse_tensors({{m + ".lora_A.one.weight", DType::kF32, {4, 8}},
+                  {m + ".lora_B.two.weight", DType::kF32, {6, 4}}},
+                 "belongs to another adapter");
+  for (const char* name :
+       {"up_proj.lora_A.weight", "base_model.model.up_proj.lora_A.a.b.weight",
+        "base_model.model.up_proj.lora_A..weight", "base_model.model.up_proj.lora_A.default",
+        "base_model.model.lora_A.weight", "base_model.model..lora_A"}) {
+    CAPTURE(name);
+    refuse_tensors({{name, DType::kF32, {4, 8}}}, "is no ");
+  }
+  refuse_tensors({a, b, {m + ".lora_B.default.bias", DType::kF32, {6}}}, "lora_bias");
+  refuse_tensors(
+      {a, b, {"base_model.model.model.embed_tokens.base_layer.weight", DType::kF32, {4, 6}}},
+      "adapts an embedding");
+  const std::string other = "base_model.model.model.layers.0.mlp.router";
+  refuse_tensors(
+      {a,
+       b,
+       {other + ".lora_A.weight", DType::kF32, {4, 8}},
+       {other + ".lora_B.weight", DType::kF32, {6, 4}}},
+      "router.lora_A.weight: adapts a module that target_modules of adapter_config.json does not");
 }
 
 TEST_CASE("peft: absent files") {
