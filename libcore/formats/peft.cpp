@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "formats/torch_file.h"
 #include "support/printable.h"
+#include "support/unicode.h"
 #include "tensor/convert.h"
 
 namespace loongforge::formats {
@@ -124,7 +125,8 @@ PeftAdapter::PeftAdapter(const std::filesystem::path& folder) {
   std::optional<std::string> adapter;
   for (const StoredTensor& tensor : file_->tensors()) {
     const std::optional<TensorName> name = parse_name(tensor.name);
-    if (!name) refuse_tensor(tensor);
+    if (!name || support::find_invalid_utf8(tensor.name) != std::string::npos)
+      refuse_tensor(tensor);
     if (adapter && *adapter != name->adapter) {
       throw_bad_data(tensor.where(), "belongs to another adapter than the tensors before it",
                      "save one adapter alone, with PEFT's save_pretrained");
