@@ -233,12 +233,13 @@ TEST_CASE("a line of 50 MB is taken, one of 70 MB refused by its line") {
     return text + "\"}\n";
   };
   write_file(dir / "long.jsonl", line(50) + line(70));
-  const Outcome first =
-      train(dir / "long.jsonl", {"--preview", "1", "--max_samples", "1", "--template", "alpaca"});
+  const Outcome first = train(dir / "long.jsonl", {"--preview", "1", "--max_samples", "1",
+                                                   "--template", "alpaca", "--no_cache"});
   REQUIRE_MESSAGE(first.code == 0, first.err);
   CHECK(first.out.find("1024 tokens, 1024 trained on") == std::string::npos);
   CHECK(first.out.find("1024 tokens, 1023 trained on") != std::string::npos);
-  const Outcome second = train(dir / "long.jsonl", {"--preview", "1", "--template", "alpaca"});
+  const Outcome second =
+      train(dir / "long.jsonl", {"--preview", "1", "--template", "alpaca", "--no_cache"});
   CHECK(second.code == 65);
   CHECK(second.err.find("long.jsonl:2: the line is longer than 64 MB") != std::string::npos);
 }
