@@ -19,6 +19,8 @@ std::string elem_text(Elem elem) {
       return "e4m3";
     case Elem::kE5M2:
       return "e5m2";
+    case Elem::kNf4:
+      return "nf4";
     case Elem::kBf16:
       return "bf16";
     case Elem::kF32:
@@ -62,6 +64,7 @@ class Rows {
     const ir::TensorEntry& entry = model_.stored_tensor(name);
     PrecisionRow row{w.name, std::string(quant::role_name(w.role)), shape_text(entry),
                      std::string(tensor::dtype_name(entry.dtype)), elem_text(w.packed.elem), "", "", w.reason};
+    if (w.packed.elem == Elem::kNf4) row.weight += " 1x64";
     if (is_fp8(w.packed.elem)) row.weight += by_blocks(w, entry) ? " 128x128" : " tensor";
     if (node.op == "linear") layer(w, &row);
     rows_.push_back(std::move(row));

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     if (!std::filesystem::is_directory(dir)) throw_no_input(dir.string(), "is no folder");
     quant_check::Report report;
     for (const auto section : {quant_check::check_gguf, quant_check::check_fp8_codec,
-                               quant_check::check_fp8_checkpoints})
+                               quant_check::check_fp8_checkpoints, quant_check::check_nf4})
       section(dir, &report);
     if (report.cases() == 0) throw_bad_data(dir.string(), "holds none of the sections' files");
     std::printf("%s: %d cases\n", report.ok() ? "PASSED" : "FAILED", report.cases());

@@ -167,15 +167,15 @@ void panel_of_nf4(const PackedWeight& w, int64_t j0, int64_t n0, int64_t n, floa
   if constexpr (i < kRows) _mm256_storeu_ps(c + i * ldc, c##i);
 #define LF_NF4_ADD(i) \
   if constexpr (i < kRows) c##i = mul_add(_mm256_broadcast_ss(a + i), b, c##i);
-#define LF_NF4_K(nibble)                                                 \
-  {                                                                      \
-    const __m256 b = nf4_lanes<kRounding, nibble>(table, words, absmax); \
-    LF_NF4_ROWS(LF_NF4_ADD)                                              \
-    a += 6;                                                              \
+#define LF_NF4_K(nibble)                                                           \
+  {                                                                                \
+    const __m256 b = nf4_lanes<Nf4Rounding::kQuick, nibble>(table, words, absmax); \
+    LF_NF4_ROWS(LF_NF4_ADD)                                                        \
+    a += 6;                                                                        \
   }
 
 // 8 columns of W^T in one block. k is even and > 0.
-template <int kRows, Nf4Rounding kRounding>
+template <int kRows>
 [[gnu::noinline]] void few_nf4(const uint8_t* block, int half, int64_t k, const float* a, float* c,
                                int64_t ldc) {
   const Nf4Table table;
@@ -202,12 +202,10 @@ template <int kRows, Nf4Rounding kRounding>
 #undef LF_NF4_START
 #undef LF_NF4_ROWS
 
-template <Nf4Rounding kRounding>
 LF_INLINE void few_nf4_rows(int rows, const uint8_t* block, int64_t k, const float* a, float* c,
                             int64_t ldc) {
   using Fn = void (*)(const uint8_t*, int, int64_t, const float*, float*, int64_t);
-  static constexpr Fn kFns[4] = {few_nf4<1, kRounding>, few_nf4<2, kRounding>,
-                                 few_nf4<3, kRounding>, few_nf4<4, kRounding>};
+  static constexpr Fn kFns[4] = {few_nf4<1>, few_nf4<2>, few_nf4<3>, few_nf4<4>};
   kFns[rows - 1](block, 0, k, a, c, ldc);
   kFns[rows - 1](block, 1, k, a, c + 8, ldc);
 }
@@ -220,9 +218,13 @@ inline void few_of_nf4_t(int rows, const PackedWeight& w, int64_t n0, int64_t k0
        rest -= kNf4Block, block += kNf4Bytes, a += kNf4Block * 6) {
     const int64_t count = rest < kNf4Block ? rest : kNf4Block;
     if (nf4_quick(load_absmax(block, 0)) && nf4_quick(load_absmax(block, 1))) {
-      few_nf4_rows<Nf4Rounding::kQuick>(rows, block, count, a, c, ldc);
+      few_nf4_rows(rows, block, count, a, c, ldc);
     } else {
-      few_nf4_rows<Nf4Rounding::kFull>(rows, block, count, a, c, ldc);
+      // Seldom: the full rounding would not leave the sums their registers.
+      alignas(32) float panel[kNf4Block * 16];
+      for (int half = 0; half < 2; ++half)
+        nf4_columns<Nf4Rounding::kFull>(block, half, count, panel);
+      TileBf16::mul(rows, 16, count, a, panel, c, ldc, true);
     }
   }
 }

@@ -184,18 +184,19 @@ LF_INLINE __m512 add_nf4_pair(const float* a, int row, __m512 odd, __m512 even, 
   }
 #define LF_NF4_ADD(i, g) \
   if constexpr (i < kRows) c##i##g = add_nf4_pair(a, i, odd, even, c##i##g);
-#define LF_NF4_GROUP(g)                                                                     \
-  {                                                                                         \
-    const __m512 odd = nf4_lanes<kRounding>(table, w##g, absmax##g);                        \
-    const __m512 even = nf4_lanes<kRounding>(table, _mm512_srli_epi32(w##g, 4), absmax##g); \
-    w##g = _mm512_srli_epi32(w##g, 8);                                                      \
-    LF_NF4_ADD(0, g) LF_NF4_ADD(1, g) LF_NF4_ADD(2, g) LF_NF4_ADD(3, g)                     \
+#define LF_NF4_GROUP(g)                                                               \
+  {                                                                                   \
+    const __m512 odd = nf4_lanes<Nf4Rounding::kQuick>(table, w##g, absmax##g);        \
+    const __m512 even =                                                               \
+        nf4_lanes<Nf4Rounding::kQuick>(table, _mm512_srli_epi32(w##g, 4), absmax##g); \
+    w##g = _mm512_srli_epi32(w##g, 8);                                                \
+    LF_NF4_ADD(0, g) LF_NF4_ADD(1, g) LF_NF4_ADD(2, g) LF_NF4_ADD(3, g)               \
   }
 #define LF_NF4_PAIR \
   { LF_NF4_GROUP(0) LF_NF4_GROUP(1) LF_NF4_GROUP(2) LF_NF4_GROUP(3) a += 12; }
 
 // One block, 64 columns of W^T; pairs > 0.
-template <class Tile, int kRows, Nf4Rounding kRounding>
+template <class Tile, int kRows>
 [[gnu::noinline]] void few_nf4(const uint8_t* block, int64_t pairs, const typename Tile::Operand* a,
                                float* c, int64_t ldc) {
   const __m512 table = _mm512_load_ps(kNf4Values);
@@ -222,12 +223,12 @@ template <class Tile, int kRows, Nf4Rounding kRounding>
 #undef LF_NF4_START
 #undef LF_NF4_ROWS
 
-template <class Tile, Nf4Rounding kRounding>
+template <class Tile>
 LF_INLINE void few_nf4_rows(int rows, const uint8_t* block, int64_t pairs,
                             const typename Tile::Operand* a, float* c, int64_t ldc) {
   using Fn = void (*)(const uint8_t*, int64_t, const typename Tile::Operand*, float*, int64_t);
-  static constexpr Fn kFns[4] = {few_nf4<Tile, 1, kRounding>, few_nf4<Tile, 2, kRounding>,
-                                 few_nf4<Tile, 3, kRounding>, few_nf4<Tile, 4, kRounding>};
+  static constexpr Fn kFns[4] = {few_nf4<Tile, 1>, few_nf4<Tile, 2>, few_nf4<Tile, 3>,
+                                 few_nf4<Tile, 4>};
   kFns[rows - 1](block, pairs, a, c, ldc);
 }
 
@@ -243,9 +244,13 @@ void few_of_nf4_t(int rows, const PackedWeight& w, int64_t n0, int64_t k0, int64
     const bool quick = nf4_quick(load_absmax(block, 0)) && nf4_quick(load_absmax(block, 1)) &&
                        nf4_quick(load_absmax(block, 2)) && nf4_quick(load_absmax(block, 3));
     if (quick) {
-      few_nf4_rows<Tile, Nf4Rounding::kQuick>(rows, block, count, a, c, ldc);
+      few_nf4_rows<Tile>(rows, block, count, a, c, ldc);
     } else {
-      few_nf4_rows<Tile, Nf4Rounding::kFull>(rows, block, count, a, c, ldc);
+      // Seldom: the full rounding would not leave the sums their registers.
+      alignas(64) typename Tile::Operand panel[kNf4Block * 64];
+      for (int group = 0; group < 4; ++group)
+        nf4_columns<Nf4Rounding::kFull>(block, group, count, panel);
+      Tile::mul(rows, 64, count * 2, a, panel, c, ldc, true);
     }
   }
 }

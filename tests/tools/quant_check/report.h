@@ -87,5 +87,6 @@ class Report {
 void check_gguf(const std::filesystem::path& dir, Report* report);       // gguf/
 void check_fp8_codec(const std::filesystem::path& dir, Report* report);  // fp8_codec.safetensors
 void check_fp8_checkpoints(const std::filesystem::path& dir, Report* report);  // fp8_block/ ...
+void check_nf4(const std::filesystem::path& dir, Report* report);              // nf4.safetensors
 
 }  // namespace loongforge::quant_check
