@@ -9,6 +9,8 @@
 #include "graph/parameter_loader.h"
 #include "graph/tiny_models.h"
 #include "kernels/gemm.h"
+#include "formats/quantized_source.h"
+#include "support/checkpoint_files.h"
 #include "support/expect_error.h"
 
 using namespace loongforge;
@@ -86,6 +88,42 @@ TEST_CASE("FP8 weights with foreign scales run decoded: exact in fp32, rounded o
     CHECK(full->weight("model.layers.0.mlp.up_proj.weight").packed.elem == kernels::Elem::kE4M3);
     CHECK(full->decoded_weights() == 0);
     CHECK(full->decoded_note().empty());
+  }
+}
+
+TEST_CASE("imported FP8 weights with powers of two in blocks of 128 run as their codes") {
+  // 2^-46 becomes 2^-41 in LoongIR, the smallest that runs so; 2^-47 does not.
+  for (const auto& [scale, codes] : {std::pair{0x1p-7f, true}, {0x1p-46f, true}, {0x1p-47f, false}, {0x1.8p-7f, false}}) {
+    CAPTURE(scale);
+    const TempDir dir;
+    std::vector<MadeTensor> tensors = load_tensors(data_dir() / "formats/fp8/block");
+    support::Json config = load_config(data_dir() / "formats/fp8/block");
+    config.find("quantization_config")->set("weight_block_size", support::Json::Array{128, 128});
+    for (MadeTensor& each : tensors) {
+      if (!each.name.ends_with("_scale_inv")) continue;
+      each.shape = {(each.shape[0] * 32 + 127) / 128, (each.shape[1] * 32 + 127) / 128};
+      const std::vector<float> scales(static_cast<size_t>(each.shape[0] * each.shape[1]), scale);
+      each.bytes.assign(reinterpret_cast<const uint8_t*>(scales.data()),
+                        reinterpret_cast<const uint8_t*>(scales.data() + scales.size()));
+    }
+    write_checkpoint(dir / "hf", tensors, config);
+    convert::ImportOptions in;
+    in.input_path = dir / "hf";
+    in.output_path = dir / "ir";
+    convert::import_model(in);
+    const ir::Reader reader(dir / "ir");
+    ThreadPool pool(1);
+    graph::ParameterOptions o;
+    const auto params = graph::Parameters::load(reader, o, pool);
+    const graph::Weight& w = params->weight("model.layers.0.mlp.up_proj.weight");
+    CHECK(w.packed.elem == (codes ? kernels::Elem::kE4M3 : kernels::Elem::kBf16));
+    CHECK(params->decoded_weights() == (codes ? 0 : 21));
+    const auto source = formats::with_quantization(formats::open_hf_checkpoint(dir / "hf"),
+                                                   formats::read_hf_config(dir / "hf/config.json"));
+    std::vector<float> want = source->read_f32(source->at(w.name));
+    // Their codes have three bits, so that bf16 holds code x 1.5 exactly; below 2^-55 it holds zero.
+    for (float& value : want) value = codes || std::fabs(value) >= 0x1p-55f ? value : 0.0f;
+    CHECK(values(w) == want);
   }
 }
 
