@@ -30,7 +30,8 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
     throw_usage(input.string() + " is a LoongIR folder already",
                 "loongforge convert --export hf turns it back");
   }
-  if (!fs::is_directory(input) && input.extension() == ".safetensors") {
+  const fs::path kind = input.extension();
+  if (!fs::is_directory(input) && (kind == ".safetensors" || kind == ".bin" || kind == ".pt")) {
     throw_usage(input.string() + " is one file of a model",
                 "give the folder that holds it and config.json");
   }

@@ -75,6 +75,12 @@ TEST_CASE("export: defaults and fields") {
                                "--adapter", "a"}),
                        1)
             .format == "peft");
+  const convert::ExportOptions gguf =
+      export_options(parsed({"--export", "gguf", "--input-path", "i", "--output-path", "o.gguf",
+                             "--dtype", "q8_0"}),
+                     1);
+  CHECK(gguf.format == "gguf");
+  CHECK(gguf.dtype == "q8_0");
 }
 
 }  // namespace

@@ -203,6 +203,20 @@ TEST_CASE("export_gguf: a merged adapter is the one that Hugging Face folders ge
   }
 }
 
+TEST_CASE("export_gguf: quantised LoongIR models go out as the values that they stand for") {
+  for (const char* quantize : {"fp8", "nf4"}) {
+    CAPTURE(quantize);
+    const test::TempDir dir;
+    import_model(test::import_options(checkpoint("llama3"), dir / "ir", quantize));
+    export_model(gguf_options(dir / "ir", dir / "m.gguf", "fp32"));
+    import_model(test::import_options(dir / "m.gguf", dir / "back", "fp32"));
+    export_model(test::export_options(dir / "back", dir / "got", "fp32"));
+    export_model(test::export_options(dir / "ir", dir / "want", "fp32"));
+    test::check_same_checkpoint(*formats::open_tensor_source(dir / "want"),
+                                *formats::open_tensor_source(dir / "got"));
+  }
+}
+
 TEST_CASE("export_gguf: what GGUF cannot say is refused or said") {
   const auto refuse = [](const std::string& family, const std::function<void(Json*)>& change,
                          const char* text) {

@@ -11,6 +11,7 @@
 #include "formats/hf_config.h"
 #include "support/expect_error.h"
 #include "support/temp_dir.h"
+#include "support/torch_zip.h"
 
 using namespace loongforge;
 using convert::import_model;
@@ -568,4 +569,49 @@ TEST_CASE("SmolLM2-135M: every weight has the sum and norm of the reference") {
     CAPTURE(key);
     if (value.is_number()) CHECK(ours->as_double() == doctest::Approx(value.as_double()));
   }
+}
+
+TEST_CASE("import: a torch file gives the model that its safetensors give") {
+  const test::TempDir dir;
+  std::vector<std::pair<std::string, std::string>> items, storages;
+  for (const test::MadeTensor& tensor :
+       test::load_tensors(test::model_dir("llama2") / "checkpoint")) {
+    REQUIRE(tensor.dtype == DType::kBF16);
+    const std::string key = std::to_string(storages.size());
+    std::string bytes(tensor.bytes.begin(), tensor.bytes.end());
+    std::vector<int64_t> stride(tensor.shape.size(), 1);
+    if (tensor.shape.size() == 2) stride[0] = tensor.shape[1];
+    if (tensor.name.find("up_proj") != std::string::npos) {  // kept transposed
+      const auto rows = static_cast<size_t>(tensor.shape[0]),
+                 cols = static_cast<size_t>(tensor.shape[1]);
+      for (size_t r = 0; r < rows; ++r) {
+        for (size_t c = 0; c < cols; ++c)
+          std::copy_n(tensor.bytes.begin() + static_cast<ptrdiff_t>(2 * (r * cols + c)), 2,
+                      bytes.begin() + static_cast<ptrdiff_t>(2 * (c * rows + r)));
+      }
+      stride = {1, tensor.shape[0]};
+    }
+    const auto elements = static_cast<int64_t>(tensor.bytes.size() / 2);
+    items.emplace_back(
+        tensor.name, test::pickle_tensor(test::pickle_storage("BFloat16Storage", key, elements), 0,
+                                         tensor.shape, stride));
+    storages.emplace_back(key, std::move(bytes));
+  }
+  items.emplace_back(
+      "model.layers.0.self_attn.rotary_emb.inv_freq",
+      test::pickle_tensor(test::pickle_storage("FloatStorage", "old", 4), 0, {4}, {1}));
+  storages.emplace_back("old", std::string(16, '\0'));
+  std::filesystem::create_directories(dir / "in");
+  test::write_file(dir / "in/pytorch_model.bin",
+                   test::torch_bytes(test::pickle_of(items), storages));
+  std::filesystem::copy(test::model_dir("llama2") / "checkpoint/config.json",
+                        dir / "in/config.json");
+  const convert::ImportReport report =
+      import_model(test::import_options(dir / "in", dir / "torch"));
+  CHECK(report.source_format == "torch");
+  CHECK(report.ignored.size() == 1);
+  convert::export_model(test::export_options(dir / "torch", dir / "got"));
+  test::check_same_checkpoint(
+      *formats::open_tensor_source(test::model_dir("llama2") / "checkpoint"),
+      *formats::open_tensor_source(dir / "got"));
 }
