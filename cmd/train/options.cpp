@@ -137,6 +137,8 @@ constexpr cli::Option kTable[] = {
      "with dry_run: print each tensor's precision and why"},
     {"dry_run", OptionType::kFlag, "false", nullptr, kPrecision,
      "predict memory and steps; write nothing"},
+    {"probe", OptionType::kFlag, "false", nullptr, kPrecision,
+     "with dry_run: take the first steps for ten seconds and tell their speed"},
 
     {"eval_dataset", OptionType::kString, nullptr, "PATH|NAME", kEval, "dataset to evaluate on"},
     {"eval_strategy", OptionType::kChoice, nullptr, "no|steps|epoch", kEval,
@@ -289,11 +291,12 @@ void fill_best(const cli::Options& options, train::TrainOptions* result) {
     throw_usage(options.place("early_stopping_threshold") + " needs --early_stopping_patience",
                 "say after how many evaluations without improvement the run ends");
   if (!result->track_best || result->eval_only) return;
-  if (result->eval_strategy == train::Strategy::kNo || result->eval_dataset.empty())
+  if (result->eval_strategy == train::Strategy::kNo ||
+      (result->eval_dataset.empty() && result->val_size == 0))
     throw_usage(
         "--load_best_model_at_end, --metric_for_best_model and --early_stopping_patience "
         "need evaluations",
-        "name an --eval_dataset");
+        "name an --eval_dataset, or hold one out with --val_size");
   if (!result->load_best_model_at_end) return;
   if (!options.given("save_strategy") && !options.given("save_steps")) {
     result->save_strategy = result->eval_strategy;
@@ -397,6 +400,9 @@ void fill_data(const cli::Options& options, train::TrainOptions* result) {
 void fill_mode(const cli::Options& options, train::TrainOptions* result) {
   result->eval_only = options.flag("eval_only");
   result->dry_run = options.flag("dry_run");
+  result->probe = options.flag("probe");
+  if (result->probe && !result->dry_run)
+    throw_usage(options.place("probe") + " needs --dry_run", "give both");
   if (options.has("preview")) result->preview = options.integer("preview");
   if ((result->eval_only ? 1 : 0) + (result->dry_run ? 1 : 0) + (result->preview > 0 ? 1 : 0) > 1)
     throw_usage("--eval_only, --dry_run and --preview exclude each other", "give one of them");

@@ -91,6 +91,7 @@ struct TrainOptions {
   int64_t max_nonfinite_steps = 10;    // that many skipped steps in a row end the run
 
   bool dry_run = false;
+  bool probe = false;                  // dry_run: measure the first steps
   bool eval_only = false;
   bool json = false;
   int64_t preview = 0;                 // samples to show; > 0 shows them and ends

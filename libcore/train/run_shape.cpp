@@ -11,16 +11,14 @@
 namespace loongforge::train {
 namespace {
 
-int64_t tokens_of(const data::SampleSet& samples, const std::vector<Row>& rows, const std::vector<uint32_t>& micro) {
+// Counted with a --cutoff_len below the one that the samples were cut to as well: what would be left of them.
+int64_t tokens_of(const data::SampleSet& samples, const std::vector<Row>& rows, const std::vector<uint32_t>& micro,
+                  int64_t cutoff_len) {
   int64_t tokens = 0;
   for (uint32_t r : micro)
-    for (uint32_t s : rows[r]) tokens += samples.tokens_of(s);
+    for (uint32_t s : rows[r]) tokens += std::min(cutoff_len, samples.tokens_of(s));
   return tokens;
 }
-
-}  // namespace
-
-namespace {
 
 int64_t rows_per_step(const TrainOptions& o) {
   return o.global_batch_size > 0 ? o.global_batch_size : o.per_device_train_batch_size * o.gradient_accumulation_steps;
@@ -44,13 +42,17 @@ RunShape shape_run(const TrainOptions& o, const data::SampleSet& samples) {
   RunShape shape{std::move(rows), StepPlan(n, micro, rows_per_step(o), o.num_train_epochs, o.max_steps, o.seed)};
   fill_rates(o, shape);
   shape.micro_batches_per_step = (std::min(shape.rows_per_step, n) + micro - 1) / micro;
-  shape.longest_document = samples.longest();
+  shape.longest_document = std::min(samples.longest(), o.cutoff_len);
   // Every step's micro-batches are known: memory follows from the largest that will really run.
   constexpr int64_t kLooked = 1 << 16;
   const int64_t steps = std::min(shape.plan.total_steps(), kLooked);
   for (int64_t step = 0; step < steps; ++step)
-    for (const auto& batch : shape.plan.micro_batches(step))
-      shape.longest_micro_batch = std::max(shape.longest_micro_batch, tokens_of(samples, shape.rows, batch));
+    for (const auto& batch : shape.plan.micro_batches(step)) {
+      const int64_t tokens = tokens_of(samples, shape.rows, batch, o.cutoff_len);
+      if (tokens <= shape.longest_micro_batch) continue;
+      shape.longest_micro_batch = tokens;
+      shape.largest_rows = batch;
+    }
   return shape;
 }
 
@@ -64,6 +66,10 @@ RunShape shape_stream(const TrainOptions& o) {
   shape.longest_document = o.cutoff_len;
   shape.longest_micro_batch = micro * o.cutoff_len;
   return shape;
+}
+
+RunShape shape_of(const TrainOptions& o, const TrainingData& data) {
+  return data.stream ? shape_stream(o) : shape_run(o, data.train);
 }
 
 MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::Parameters& params) {

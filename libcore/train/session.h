@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/pool.h"
 #include "data/chat_template.h"
@@ -37,6 +38,17 @@ class Session {
   graph::PlanOptions plan_options(graph::PlanMode mode, int64_t max_positions) const;
   // HF ids where generation stops.
   std::vector<int32_t> stop_ids() const;
+  // Calls fn while options() are others, for what a run with them would need. They keep model and data.
+  template <class Fn>
+  void as_if(const TrainOptions& others, Fn&& fn) {
+    struct Restore {
+      TrainOptions& place;
+      TrainOptions before;
+      ~Restore() { place = std::move(before); }
+    } restore{options_, options_};
+    options_ = others;
+    fn();
+  }
   void print(const std::string& text) const { output_.print(text.c_str()); }
 
  private:

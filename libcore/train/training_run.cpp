@@ -59,7 +59,7 @@ TrainingRun::TrainingRun(Session& session, const TrainingData& data)
     : session_(session),
       options_(session.options()),
       data_(data),
-      shape_(data.stream ? shape_stream(session.options()) : shape_run(session.options(), data.train)),
+      shape_(shape_of(session.options(), data)),
       batches_(make_batches(options_, data, shape_)),
       random_(session.options().seed),
       overflow_(session.options().fp8_overflow_log_level) {}
@@ -144,7 +144,9 @@ void TrainingRun::prepare_weights() {
   executor_->reserve(shape_.longest_micro_batch);
   engine_ = std::make_unique<Engine>(*executor_, *params_, session_.pool(), shape_.lanes);
   release_free_memory();  // what loading needed and freed
+}
 
+void TrainingRun::check_disk() const {
   const uint64_t need = checkpoint_bytes(*params_) * static_cast<uint64_t>(options_.save_total_limit + 1);
   const uint64_t free = free_disk_bytes(folder_->path());
   if (free < need)
@@ -184,7 +186,7 @@ void TrainingRun::report(const StepFacts& facts) {
   state_.log_history.push_back(step_history(facts));
 }
 
-bool TrainingRun::step() {
+StepFacts TrainingRun::step() {
   const Stopwatch watch;
   const int64_t index = state_.step;
   const int64_t micro_batches = batches_->begin_step(index);
@@ -230,8 +232,46 @@ bool TrainingRun::step() {
   facts.eta_s = seconds_per_step_ * static_cast<double>(facts.total_steps - facts.step);
   facts.mem_mb = static_cast<int64_t>(process_memory().resident >> 20);
   finish_fp8(&facts, &result.stats.tensors);
-  report(facts);
-  return !facts.skipped;
+  return facts;
+}
+
+ProbeResult TrainingRun::probe(double seconds) {
+  reset_peak_memory();
+  prepare_weights();
+  const Stopwatch watch;
+  std::vector<double> times, tokens;
+  do {
+    const int64_t before = state_.tokens_seen;
+    times.push_back(step().step_ms / 1000);
+    tokens.push_back(static_cast<double>(state_.tokens_seen - before));
+  } while (watch.seconds() < seconds && state_.step < shape_.plan.total_steps());
+  // The first step finds cold caches and new pages: it counts where there is no other.
+  const size_t first = times.size() > 1 ? 1 : 0;
+  ProbeResult result;
+  result.steps = static_cast<int64_t>(times.size() - first);
+  double measured = 0;
+  for (size_t i = first; i < times.size(); ++i) {
+    result.seconds += times[i];
+    measured += tokens[i];
+  }
+  result.tokens_per_s = measured / result.seconds;
+  result.step_ms = 1000 * result.seconds / static_cast<double>(result.steps);
+  const double total = static_cast<double>(shape_.plan.total_steps());
+  // By tokens where they are known: lengths differ from step to step.
+  result.eta_s = data_.stream ? total * result.step_ms / 1000
+                              : static_cast<double>(data_.tokens) * shape_.plan.epoch_of(shape_.plan.total_steps()) /
+                                    result.tokens_per_s;
+  // These steps need not have met the largest micro-batch; a stream does not know it.
+  if (!shape_.largest_rows.empty()) {
+    std::vector<Row> rows;
+    for (uint32_t r : shape_.largest_rows) rows.push_back(shape_.rows[r]);
+    const graph::Batch largest = collate(data_.train, rows);
+    engine_->step(
+        1, [&](int64_t) -> const graph::Batch& { return largest; }, [](int64_t) -> const graph::MaskSource* { return nullptr; },
+        nullptr);
+  }
+  result.peak_bytes = process_memory().peak_resident;
+  return result;
 }
 
 // What the step's rounding to FP8 comes to: scales of the next step, counts, messages.
@@ -344,6 +384,7 @@ int TrainingRun::run() {
   folder_.emplace(options_.output_dir);
   resume_ = folder_->resume(options_.resume_from_checkpoint);
   prepare_weights();
+  check_disk();
   folder_->begin(!resume_ && options_.overwrite_output_dir);
   const fs::path& output_dir = folder_->path();
   write_text_atomic(output_dir / "run_config.json", options_.resolved_config_json.empty() ? std::string("{}\n")
@@ -374,7 +415,9 @@ int TrainingRun::run() {
   const SignalGuard signals;
   if (eval_strategy != Strategy::kNo && options_.eval_on_start && state_.step == 0) evaluate_now();
   while (state_.step < shape_.plan.total_steps() && !should_stop(best_rules(), state_.best)) {
-    skipped_in_a_row_ = step() ? 0 : skipped_in_a_row_ + 1;
+    const StepFacts facts = step();
+    report(facts);
+    skipped_in_a_row_ = facts.skipped ? skipped_in_a_row_ + 1 : 0;
     if (skipped_in_a_row_ > 0) ++state_.nonfinite_steps;
     if (skipped_in_a_row_ >= options_.max_nonfinite_steps)
       throw_failed("", std::to_string(skipped_in_a_row_) + " steps in a row had gradients that are not finite",

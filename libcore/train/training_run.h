@@ -27,6 +27,7 @@ struct RunShape {
   int64_t rows_per_step = 1;
   int64_t longest_document = 0;
   int64_t longest_micro_batch = 0;     // tokens
+  std::vector<uint32_t> largest_rows = {};  // of that micro-batch
   int64_t micro_batches_per_step = 1;
   int64_t warmup_steps = 0;
   double learning_rate = 0;
@@ -34,6 +35,7 @@ struct RunShape {
 RunShape shape_run(const TrainOptions& options, const data::SampleSet& samples);
 // Of --streaming: what the longest samples would take.
 RunShape shape_stream(const TrainOptions& options);
+RunShape shape_of(const TrainOptions& options, const TrainingData& data);  // of either
 
 // Bytes that a run takes besides the weights: what --dry-run adds up.
 struct MemoryForecast {
@@ -47,6 +49,15 @@ struct MemoryForecast {
 };
 MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::Parameters& params);
 
+// What the first steps of a run took.
+struct ProbeResult {
+  int64_t steps = 0;         // measured
+  double seconds = 0;        // that they took
+  double tokens_per_s = 0, step_ms = 0;
+  double eta_s = 0;          // of the whole run, by its tokens
+  uint64_t peak_bytes = 0;   // resident, the largest micro-batch of the run included
+};
+
 class TrainingRun {
  public:
   TrainingRun(Session& session, const TrainingData& data);
@@ -54,6 +65,8 @@ class TrainingRun {
   TrainingRun& operator=(const TrainingRun&) = delete;
   // The exit code: 0, 75 or 130.
   int run();
+  // In place of run(): takes the first steps for that many seconds, at least one, and writes nothing.
+  ProbeResult probe(double seconds);
 
  private:
   void prepare_weights();
@@ -63,7 +76,8 @@ class TrainingRun {
   void finish_fp8(StepFacts* facts, quant::StatsMap* stats);
   void fp8_summary();
   void announce() const;
-  bool step();                       // false: the step was skipped
+  StepFacts step();
+  void check_disk() const;
   void report(const StepFacts& facts);
   void evaluate_now();
   void save();

@@ -89,6 +89,7 @@ TEST_CASE("defaults of the table are those of the struct") {
   CHECK(got.log_format == stated.log_format);
   CHECK(got.max_nonfinite_steps == stated.max_nonfinite_steps);
   CHECK(got.preview == stated.preview);
+  CHECK(got.probe == stated.probe);
   CHECK(got.sample_max_new_tokens == stated.sample_max_new_tokens);
   CHECK(got.sample_temperature == stated.sample_temperature);
   CHECK(got.sample_top_p == stated.sample_top_p);

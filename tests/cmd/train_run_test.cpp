@@ -109,6 +109,11 @@ TEST_CASE("--dry-run predicts and writes nothing; --preview shows samples") {
   CHECK(plan.at("trainable").as_int() > 0);
   CHECK(plan.at("memory_bytes").at("peak").as_int() > 0);
   CHECK_FALSE(fs::exists(dir / "out"));
+  const Outcome probe = run({train_words(dir / "out", {"--dry-run", "--probe", "--json", "--max_steps", "3"})});
+  REQUIRE_MESSAGE(probe.code == 0, probe.err);
+  CHECK(support::Json::parse(probe.out, "stdout").at("probe").at("steps").as_int() == 2);
+  CHECK(run({train_words(dir / "out", {"--probe"})}).code == 2);
+  CHECK_FALSE(fs::exists(dir / "out"));
   const Outcome preview = run({train_words(dir / "out", {"--preview", "2"})});
   REQUIRE_MESSAGE(preview.code == 0, preview.err);
   CHECK(preview.out.find("[[") != std::string::npos);
