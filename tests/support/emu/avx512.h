@@ -46,6 +46,20 @@ LF_EMU Z of(__m512i x) {
   return z;
 }
 
+// ---- Comparisons that SIMDe lacks.
+LF_EMU __mmask16 less_u32(__m512i a, __m512i b) {
+  const Z x = of(a), y = of(b);
+  unsigned mask = 0;
+  for (int i = 0; i < 16; ++i) mask |= (x.u32[i] < y.u32[i] ? 1u : 0u) << i;
+  return static_cast<__mmask16>(mask);
+}
+LF_EMU __mmask16 no_common_bit_u32(__m512i a, __m512i b) {
+  const Z x = of(a), y = of(b);
+  unsigned mask = 0;
+  for (int i = 0; i < 16; ++i) mask |= ((x.u32[i] & y.u32[i]) == 0 ? 1u : 0u) << i;
+  return static_cast<__mmask16>(mask);
+}
+
 // ---- Masked loads and stores: memory of lanes that are off is not touched.
 template <class R, class T>
 LF_EMU R masked_load(uint64_t mask, const void* p) {
@@ -213,6 +227,11 @@ LF_EMU __m512 dot_bf16(__m512 sum, __m512i a, __m512i b) {
 
 #undef _mm512_maskz_srli_epi32
 #define _mm512_maskz_srli_epi32(k, x, n) _mm512_maskz_mov_epi32(k, _mm512_srli_epi32(x, n))
+
+#undef _mm512_cmplt_epu32_mask
+#undef _mm512_testn_epi32_mask
+#define _mm512_cmplt_epu32_mask(a, b) lf_emu::less_u32(a, b)
+#define _mm512_testn_epi32_mask(a, b) lf_emu::no_common_bit_u32(a, b)
 
 #undef _mm512_max_ps
 #undef _mm512_min_ps
