@@ -64,7 +64,7 @@ TEST_CASE("values of the wrong type or out of range") {
          {"--reduce_lanes", "3", "--model_path", "m", "--dataset", "d", "--output_dir", "o"},
          2,
          "--reduce_lanes must be a power of two"});
-  check({"convert", {"--quantize", "int8"}, 2, "'int8' is not one of fp8, bf16, fp32"});
+  check({"convert", {"--quantize", "int8"}, 2, "'int8' is not one of nf4, fp8, bf16, fp32"});
   check({"convert",
          {"--export", "hf", "--input-path", "a", "--output-path", "b", "--max-shard-size", "big"},
          2,
