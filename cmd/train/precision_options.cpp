@@ -65,6 +65,14 @@ void fill_precision(const cli::Options& options, train::TrainOptions* result) {
                           "fp8_adaptive_bias", "fp8_scale_override"},
                          "needs an FP8 precision", "use --fp8_precision e4m3, e5m2 or hybrid");
   if (fp8_somewhere) note_what_has_no_effect(recipe, &result->precision_notes);
+  result->moments = *optim::parse_moment_format(options.text("moments"));
+  result->bf16_masters = options.text("master") == "bf16";
+  if (result->bf16_masters && result->finetuning_type != train::FinetuningType::kFull)
+    throw_usage(options.place("master") + " bf16 needs --finetuning_type full",
+                "adapters are few: they keep fp32 masters");
+  if (result->bf16_masters && recipe.precision == RunPrecision::kFp32)
+    throw_usage(options.place("master") + " bf16 contradicts --fp8_precision fp32",
+                "leave one of them out");
   result->fp8_stats = options.flag("fp8_stats");
   result->show_precision = options.flag("show_precision");
   if (result->show_precision && !result->dry_run)

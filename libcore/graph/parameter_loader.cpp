@@ -47,8 +47,10 @@ ParameterLoader::ParameterLoader(const ir::Reader& reader, const ParameterOption
 std::unique_ptr<Parameters> ParameterLoader::run() {
   declare();
   Parameters& p = *params_;
-  if (p.trainable_floats_ > 0)
-    p.masters_ = AlignedBuffer(static_cast<size_t>(p.trainable_floats_) * sizeof(float), Pages::kTransparent);
+  if (p.master_floats_ > 0)
+    p.masters_ = AlignedBuffer(static_cast<size_t>(p.master_floats_) * sizeof(float), Pages::kTransparent);
+  if (p.master_bf16s_ > 0)
+    p.masters_bf16_ = AlignedBuffer(static_cast<size_t>(p.master_bf16s_) * sizeof(kernels::Bf16), Pages::kTransparent);
   allocate_weights();
   for (auto& [path, adapter] : p.adapters_)
     adapter.scaled_b_t = AlignedBuffer(static_cast<size_t>(adapter.rank * adapter.n) * sizeof(float));
@@ -87,7 +89,13 @@ std::unique_ptr<Parameters> ParameterLoader::declare_only() {
 int ParameterLoader::add_trainable(std::string name, int64_t rows, int64_t cols, bool decay, int block) {
   Parameters& p = *params_;
   Trainable t{std::move(name), rows, cols, p.trainable_floats_, decay, block};
-  p.trainable_floats_ += round_up(t.size(), kAlignFloats);
+  const int64_t padded = round_up(t.size(), kAlignFloats);
+  p.trainable_floats_ += padded;
+  // Matrices only: norms and biases are few, and what is added to them is small beside them.
+  if (options_.bf16_masters && options_.train_all && decay) t.master = Elem::kBf16;
+  int64_t& masters = t.master == Elem::kBf16 ? p.master_bf16s_ : p.master_floats_;
+  t.master_offset = masters;
+  masters += padded;
   p.trainables_.push_back(std::move(t));
   return static_cast<int>(p.trainables_.size()) - 1;
 }
@@ -282,7 +290,7 @@ void ParameterLoader::pack_stripe(Weight* weight, const ir::TensorEntry& entry, 
   const bool one_scale = is_fp8(elem) && options_.recipe.scales != quant::ScaleRecipe::kBlock;
   pool_.run(tasks, [&](int64_t t, int) {
     const int64_t r0 = t * kRows, r1 = std::min(count, r0 + kRows);
-    pack_rows(weight, dense.as<float>() + r0 * cols, one_scale, row0 + r0, row0 + r1, narrow.data() + r0 * cols * 2, nullptr,
+    pack_rows(weight, {dense.as<float>() + r0 * cols, cols, Elem::kF32}, one_scale, row0 + r0, row0 + r1, narrow.data() + r0 * cols * 2, nullptr,
               nullptr);
   });
 }
@@ -354,11 +362,22 @@ void ParameterLoader::load_weight(Weight* weight) {
     const int64_t count = std::min(stripe, packed.n - r);
     reader_.read_rows(entry, r, r + count, {rows.data(), static_cast<size_t>(count * stride)});
     if (weight->trainable >= 0) {
-      stripe_to_f32(entry, rows.data(), r, count, params_->master(weight->trainable) + r * packed.k);
+      load_master(*weight, entry, rows.data(), r, count);
     } else {
       pack_stripe(weight, entry, rows.data(), r, count);
     }
   }
+}
+
+void ParameterLoader::load_master(const Weight& weight, const ir::TensorEntry& entry, const uint8_t* rows, int64_t row0,
+                                  int64_t count) {
+  const kernels::Mat to = params_->master_rows(weight.trainable, row0);
+  void* data = const_cast<void*>(to.data);
+  if (to.elem == Elem::kF32) return stripe_to_f32(entry, rows, row0, count, static_cast<float*>(data));
+  const int64_t n = count * entry.cols();
+  AlignedBuffer wide(static_cast<size_t>(n) * sizeof(float));
+  stripe_to_f32(entry, rows, row0, count, wide.as<float>());
+  kernels::cast(wide.data(), Elem::kF32, data, Elem::kBf16, n, false);
 }
 
 void ParameterLoader::load_vector(VectorParam* vector) {

@@ -27,6 +27,7 @@ class ParameterLoader {
   void check_patterns() const;
   void allocate_weights();
   void load_weight(Weight* weight);
+  void load_master(const Weight& weight, const ir::TensorEntry& entry, const uint8_t* rows, int64_t row0, int64_t count);
   void load_vector(VectorParam* vector);
   void init_adapters();
   kernels::Elem target_elem(const ir::TensorEntry& entry, Weight* weight) const;

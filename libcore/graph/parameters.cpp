@@ -32,7 +32,7 @@ const float* Parameters::vector(const std::string& name) const {
   auto it = vectors_.find(name);
   if (it == vectors_.end()) throw_bad_data(name, "no such vector was loaded");
   const VectorParam& v = it->second;
-  return v.trainable < 0 ? v.own.data() : masters() + trainables_[static_cast<size_t>(v.trainable)].offset;
+  return v.trainable < 0 ? v.own.data() : master(v.trainable);
 }
 
 int Parameters::vector_trainable(const std::string& name) const {
@@ -45,6 +45,13 @@ Adapter* Parameters::adapter(const std::string& node) {
   return it == adapters_.end() ? nullptr : &it->second;
 }
 
+kernels::Mat Parameters::master_rows(int trainable, int64_t row0) const {
+  const Trainable& t = trainables_[static_cast<size_t>(trainable)];
+  const int64_t at = t.master_offset + row0 * t.cols;
+  if (t.master == kernels::Elem::kBf16) return {masters_bf16() + at, t.cols, t.master};
+  return {masters() + at, t.cols, t.master};
+}
+
 void Parameters::refresh(ThreadPool& pool, quant::StatsMap* stats, bool measure_errors) {
   for (auto& [path, adapter] : adapters_) {
     const float* b_t = master(adapter.b_t);
@@ -54,7 +61,7 @@ void Parameters::refresh(ThreadPool& pool, quant::StatsMap* stats, bool measure_
   for (auto& [name, weight] : weights_) {
     if (weight.trainable < 0) continue;
     const quant::TensorStats of_weight =
-        pack_master(&weight, master(weight.trainable), options_.recipe.scales, measure_errors && stats != nullptr, pool);
+        pack_master(&weight, master_rows(weight.trainable, 0), options_.recipe.scales, measure_errors && stats != nullptr, pool);
     if (stats != nullptr && of_weight.elements > 0) (*stats)[name].add(of_weight);
   }
 }
@@ -73,7 +80,7 @@ int64_t Parameters::trainable_count() const {
 }
 
 size_t Parameters::resident_bytes() const {
-  size_t bytes = static_cast<size_t>(trainable_floats_) * sizeof(float);
+  size_t bytes = static_cast<size_t>(master_floats_) * sizeof(float) + static_cast<size_t>(master_bf16s_) * 2;
   for (const auto& [name, w] : weights_)
     bytes += kernels::packed_weight_bytes(w.packed.elem, w.packed.n, w.packed.k) + w.exponents.size();
   for (const auto& [name, v] : vectors_) bytes += v.trainable < 0 ? static_cast<size_t>(v.size) * sizeof(float) : 0;

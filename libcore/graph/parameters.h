@@ -1,6 +1,7 @@
 // Weights in memory: packed for the kernels, masters in FP32 where they are trained, LoRA adapters.
 //
-// Invariants: a weight is in memory once (packed); a trained one also has its FP32 master in the flat array masters().
+// Invariants: a weight is in memory once (packed); a trained one also has its master in the flat array masters(), FP32, or in
+// masters_bf16().
 // Trainables lie in that array in the order of the graph's nodes, so that a block's are contiguous; gradients use the same
 // offsets. Thread-safety: const access from several threads; refresh() and loading from one.
 #pragma once
@@ -45,18 +46,22 @@ struct ParameterOptions {
   quant::Recipe recipe;
   std::vector<quant::AmpRule> precision_overrides;  // stand before the policy of the recipe
   bool train_all = false;            // full fine-tuning
+  bool bf16_masters = false;         // train_all: masters of matrices in bf16 (--master bf16)
   bool lora = false;
   LoraOptions lora_options;
   Pages pages = Pages::kTransparent; // of packed weights; kHuge falls back with one line in the log
 };
 
-// A trained array: rows x cols at `offset` floats in masters() and in every gradient buffer.
+// A trained array: rows x cols at `offset` floats in every gradient buffer, and its master at master_offset in masters() or
+// masters_bf16(), by its element. Where all masters are FP32 the two offsets are the same.
 struct Trainable {
   std::string name;                  // HF name of the weight, or "<node>.lora_A" / "<node>.lora_B_t"
   int64_t rows = 0, cols = 0;
   int64_t offset = 0;
   bool decay = false;                // weight decay applies (2-D weights)
   int block = -1;
+  kernels::Elem master = kernels::Elem::kF32;
+  int64_t master_offset = 0;
   int64_t size() const { return rows * cols; }
 };
 
@@ -106,11 +111,15 @@ class LF_API Parameters {
   const std::map<std::string, Adapter>& adapters() const { return adapters_; }
 
   const std::vector<Trainable>& trainables() const { return trainables_; }
-  int64_t trainable_floats() const { return trainable_floats_; }  // length of masters() and of a gradient buffer
+  int64_t trainable_floats() const { return trainable_floats_; }  // length of a gradient buffer
   float* masters() { return masters_.as<float>(); }
   const float* masters() const { return masters_.as<float>(); }
-  const float* master(int trainable) const { return masters() + trainables_[static_cast<size_t>(trainable)].offset; }
-  float* master(int trainable) { return masters() + trainables_[static_cast<size_t>(trainable)].offset; }
+  kernels::Bf16* masters_bf16() { return masters_bf16_.as<kernels::Bf16>(); }
+  const kernels::Bf16* masters_bf16() const { return masters_bf16_.as<kernels::Bf16>(); }
+  // REQUIRES that its master is FP32.
+  const float* master(int trainable) const { return masters() + trainables_[static_cast<size_t>(trainable)].master_offset; }
+  float* master(int trainable) { return masters() + trainables_[static_cast<size_t>(trainable)].master_offset; }
+  kernels::Mat master_rows(int trainable, int64_t row0) const;  // from row0 on, of either element
   // After masters changed: makes codes, packed weights and scaled adapters anew. stats: what was rounded to FP8, by tensor;
   // measure_errors: with its cost.
   void refresh(ThreadPool& pool, quant::StatsMap* stats, bool measure_errors = false);
@@ -132,8 +141,8 @@ class LF_API Parameters {
   std::map<std::string, VectorParam> vectors_;
   std::map<std::string, Adapter> adapters_;
   std::vector<Trainable> trainables_;
-  AlignedBuffer packed_, masters_;
-  int64_t trainable_floats_ = 0, parameter_count_ = 0, linear_count_ = 0, decoded_weights_ = 0;
+  AlignedBuffer packed_, masters_, masters_bf16_;
+  int64_t trainable_floats_ = 0, master_floats_ = 0, master_bf16s_ = 0, parameter_count_ = 0, linear_count_ = 0, decoded_weights_ = 0;
 };
 
 }  // namespace loongforge::graph

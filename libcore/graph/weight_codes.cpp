@@ -10,30 +10,43 @@ namespace loongforge::graph {
 using kernels::Elem;
 using kernels::kWeightBlock;
 
-void pack_rows(Weight* w, const float* src, bool one_scale, int64_t r0, int64_t r1, uint8_t* staging,
+namespace {
+
+kernels::Mat rows_from(kernels::Mat m, int64_t row) {
+  m.data = static_cast<const uint8_t*>(m.data) + row * m.ld * kernels::elem_bytes(m.elem);
+  return m;
+}
+
+}  // namespace
+
+void pack_rows(Weight* w, const kernels::Mat& src, bool one_scale, int64_t r0, int64_t r1, uint8_t* staging,
                kernels::QuantCounts* counts, kernels::QuantError* error) {
   const int64_t k = w->packed.k, rows = r1 - r0;
   const Elem elem = w->packed.elem;
   if (elem == Elem::kF32) {
-    kernels::pack_weight_rows(w->packed, src, k, r0, r1);
+    std::vector<float> wide;
+    if (src.elem != Elem::kF32) {
+      wide.resize(static_cast<size_t>(rows * k));
+      kernels::cast(src.data, src.elem, wide.data(), Elem::kF32, rows * k, false);
+    }
+    kernels::pack_weight_rows(w->packed, wide.empty() ? src.data : wide.data(), k, r0, r1);
     return;
   }
   if (elem == Elem::kBf16) {
-    kernels::cast(src, Elem::kF32, staging, Elem::kBf16, rows * k, true);
+    kernels::cast(src.data, src.elem, staging, Elem::kBf16, rows * k, true);
   } else {
     const int64_t col_blocks = (k + kWeightBlock - 1) / kWeightBlock;
     int8_t* exps = w->exponents.data() + r0 / kWeightBlock * col_blocks;
-    const kernels::Mat x{src, k, Elem::kF32};
     if (one_scale) {
-      kernels::quantize_rows_at(elem, x, k, exps[0], staging, k, nullptr, 0, counts, 0, rows);
+      kernels::quantize_rows_at(elem, src, k, exps[0], staging, k, nullptr, 0, counts, 0, rows);
     } else {
-      kernels::quantize_weight(elem, x, rows, k, w->amax_factor, staging, k, exps, counts, 0, rows);
+      kernels::quantize_weight(elem, src, rows, k, w->amax_factor, staging, k, exps, counts, 0, rows);
     }
     for (int64_t r = 0; r < rows && error != nullptr; r += kWeightBlock) {
       const int64_t n = std::min<int64_t>(kWeightBlock, rows - r);
       // All rows of a block row read the same exponents.
       const kernels::Mat codes{staging + r * k, k, elem, exps + r / kWeightBlock * col_blocks, 0};
-      kernels::quant_error({src + r * k, k, Elem::kF32}, codes, k, 0, n, error);
+      kernels::quant_error(rows_from(src, r), codes, k, 0, n, error);
     }
   }
   kernels::pack_weight_rows(w->packed, staging, k, r0, r1);
@@ -44,7 +57,7 @@ void set_one_scale(Weight* w, float amax) {
   std::fill(w->exponents.begin(), w->exponents.end(), static_cast<int8_t>(e));
 }
 
-quant::TensorStats pack_master(Weight* w, const float* master, quant::ScaleRecipe scales, bool measure_errors,
+quant::TensorStats pack_master(Weight* w, const kernels::Mat& master, quant::ScaleRecipe scales, bool measure_errors,
                                ThreadPool& pool) {
   const int64_t n = w->packed.n, k = w->packed.k;
   const size_t tasks = static_cast<size_t>((n + kWeightBlock - 1) / kWeightBlock);
@@ -53,7 +66,7 @@ quant::TensorStats pack_master(Weight* w, const float* master, quant::ScaleRecip
   if (one_scale) {
     std::vector<float> amax(tasks, 0.0f);
     pool.run(static_cast<int64_t>(tasks), [&](int64_t t, int) {
-      amax[static_cast<size_t>(t)] = kernels::amax_rows({master, k, Elem::kF32}, k, t * kWeightBlock, rows_of(t));
+      amax[static_cast<size_t>(t)] = kernels::amax_rows(master, k, t * kWeightBlock, rows_of(t));
     });
     set_one_scale(w, *std::max_element(amax.begin(), amax.end()));
   }
@@ -62,7 +75,7 @@ quant::TensorStats pack_master(Weight* w, const float* master, quant::ScaleRecip
   pool.reserve_scratch(static_cast<size_t>(kWeightBlock * k * 2));
   pool.run(static_cast<int64_t>(tasks), [&](int64_t t, int worker) {
     const size_t at = static_cast<size_t>(t);
-    pack_rows(w, master + t * kWeightBlock * k, one_scale, t * kWeightBlock, rows_of(t),
+    pack_rows(w, rows_from(master, t * kWeightBlock), one_scale, t * kWeightBlock, rows_of(t),
               static_cast<uint8_t*>(pool.scratch(worker)), &counts[at], measure_errors ? &errors[at] : nullptr);
   });
   quant::TensorStats stats;

@@ -10,6 +10,20 @@ void adamw(const AdamW& h, float* param, float* m, float* v, const float* grad,
   LF_TABLE(kOptimTable).step(h, param, m, v, grad, n);
 }
 
+void adamw_narrow(const AdamW& h, const AdamWArrays& a, const float* grad, int64_t n) noexcept {
+  LF_TABLE(kOptimTable).narrow_step(h, a, grad, n);
+}
+
+void read_moments(const void* src, const int8_t* exps, Elem elem, bool root, float* out,
+                  int64_t n) noexcept {
+  LF_TABLE(kOptimTable).read(src, exps, elem, root, out, n);
+}
+
+void write_moments(const float* src, void* dst, int8_t* exps, Elem elem, bool root,
+                   int64_t n) noexcept {
+  LF_TABLE(kOptimTable).write(src, dst, exps, elem, root, n);
+}
+
 void accumulate(float* sum, const float* x, int64_t n) noexcept {
   LF_TABLE(kOptimTable).add_to(sum, x, n);
 }

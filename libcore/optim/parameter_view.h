@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/types.h"
+
 namespace loongforge::optim {
 
 // rows x cols floats, row-major, at `offset` floats in each buffer. Vectors have one row. Views do
@@ -16,7 +18,12 @@ struct ParameterView {
   int64_t rows = 0, cols = 0;
   int64_t offset = 0;
   bool decay = false;  // weight decay applies: true for 2-D weights, false for norms and biases
+  // The master: its element (kF32 or kBf16), and where it lies in the buffer of that element; below
+  // 0: at `offset`.
+  kernels::Elem master = kernels::Elem::kF32;
+  int64_t master_offset = -1;
   int64_t size() const { return rows * cols; }
+  int64_t master_at() const { return master_offset < 0 ? offset : master_offset; }
 };
 
 // Length of a buffer that holds all views.

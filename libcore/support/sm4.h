@@ -24,7 +24,7 @@ enum Sm4Stream : uint32_t {
   kStreamShuffle = 1,   // order of samples; step = epoch
   kStreamInit = 2,      // new parameters; step = number of the tensor
   kStreamDropout = 3,   // + 16 * number of the layer's site; step = micro-batch
-  kStreamRounding = 4,  // + 16 * number of the parameter; step = optimizer step
+  kStreamRounding = 4,  // + 16 * (2 * number of the parameter + use); step = optimizer step
   kStreamSampling = 5,  // generation; step = position
   kStreamMix = 6,       // which dataset a sample comes from; step = pass over the data
   kStreamSplit = 7,     // what is held out for validation

@@ -22,6 +22,9 @@ void fill_fp8_facts(const quant::StatsMap& stats, StepFacts* facts) {
 std::string recipe_text(const TrainOptions& options) {
   std::string text = options.recipe.flags();
   for (const quant::AmpRule& rule : options.precision_overrides) text += " " + rule.reason;
+  if (options.moments != optim::MomentFormat::kF32)
+    text += " --moments " + std::string(optim::moment_format_name(options.moments));
+  if (options.bf16_masters) text += " --master bf16";
   return text;
 }
 

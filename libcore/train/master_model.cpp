@@ -62,10 +62,14 @@ void write_master_model(const fs::path& folder, const ir::Reader& source, const 
     }
     ir::TensorEntry master;
     master.name = entry.name;
-    master.dtype = tensor::DType::kF32;
+    const graph::Trainable& t = *it->second;
+    const bool narrow = t.master == kernels::Elem::kBf16;
+    master.dtype = narrow ? tensor::DType::kBF16 : tensor::DType::kF32;
     master.shape = entry.shape;
     writer.begin_tensor(master);
-    writer.write_rows(params.masters() + it->second->offset, master.rows());
+    writer.write_rows(narrow ? static_cast<const void*>(params.masters_bf16() + t.master_offset)
+                             : static_cast<const void*>(params.masters() + t.master_offset),
+                      master.rows());
     writer.finish_tensor();
   }
   for (const fs::directory_entry& file : fs::directory_iterator(source.folder()))

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/dataset_choices.h"
+#include "optim/adamw.h"
 #include "quant/loongamp.h"
 #include "quant/recipe.h"
 
@@ -67,6 +68,8 @@ struct TrainOptions {
   quant::Recipe recipe;                // of all --fp8_ flags
   std::vector<quant::AmpRule> precision_overrides;
   std::vector<std::string> precision_notes;  // what the flags imply, told once at the start
+  optim::MomentFormat moments = optim::MomentFormat::kF32;
+  bool bf16_masters = false;           // --master bf16
   bool fp8_stats = false;
   bool show_precision = false;
   OverflowLogLevel fp8_overflow_log_level = OverflowLogLevel::kWarning;

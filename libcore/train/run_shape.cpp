@@ -77,7 +77,9 @@ MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::P
   m.process = process_memory().resident;
   m.weights = params.resident_bytes();
   const uint64_t floats = static_cast<uint64_t>(params.trainable_floats()) * sizeof(float);
-  m.optimizer = 2 * floats;
+  std::vector<optim::ParameterView> views;
+  for (const graph::Trainable& t : params.trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
+  m.optimizer = optim::AdamW::state_bytes(views, session.options().moments);
   graph::Plan plan = graph::make_plan(session.reader().model(), params,
                                       session.plan_options(graph::PlanMode::kTrain, shape.longest_document));
   graph::Executor executor(std::move(plan), params, session.pool());

@@ -144,6 +144,7 @@ graph::ParameterOptions Session::parameter_options() const {
   const bool evaluates = options_.eval_only && !options_.dry_run;
   if (options_.finetuning_type == FinetuningType::kFull) {
     p.train_all = !evaluates;
+    p.bf16_masters = options_.bf16_masters;
     return p;
   }
   p.lora_options.seed = options_.seed;

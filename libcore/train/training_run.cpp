@@ -43,7 +43,7 @@ int64_t embedding_parameters(const ir::Model& model) {
 
 std::vector<optim::ParameterView> views_of(const graph::Parameters& params) {
   std::vector<optim::ParameterView> views;
-  for (const graph::Trainable& t : params.trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
+  for (const graph::Trainable& t : params.trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay, t.master, t.master_offset});
   return views;
 }
 
@@ -62,6 +62,7 @@ TrainingRun::TrainingRun(Session& session, const TrainingData& data)
       shape_(shape_of(session.options(), data)),
       batches_(make_batches(options_, data, shape_)),
       random_(session.options().seed),
+      rounding_(session.options().seed, session.pool().threads()),
       overflow_(session.options().fp8_overflow_log_level) {}
 
 // What decides the bits of a run: must be the same to continue it.
@@ -129,6 +130,8 @@ void TrainingRun::prepare_weights() {
   adam.beta2 = options_.adam_beta2;
   adam.eps = options_.adam_epsilon;
   adam.weight_decay = options_.weight_decay;
+  adam.moments = options_.moments;
+  adam.rounding = &rounding_;
   optimizer_ = std::make_unique<optim::AdamW>(views_of(*params_), adam);
   if (resume_) restore(*resume_, state_, *params_, *optimizer_, session_.pool());
   if (resume_) {
@@ -216,7 +219,7 @@ StepFacts TrainingRun::step() {
   facts.grad_norm = norm.norm;
   facts.skipped = !norm.finite || !std::isfinite(facts.loss);
   if (!facts.skipped) {
-    optimizer_->step(params_->masters(), result.gradients, facts.lr,
+    optimizer_->step({params_->masters(), params_->masters_bf16()}, result.gradients, facts.lr,
                      scale * optim::clip_factor(norm.norm, options_.max_grad_norm), session_.pool());
     params_->refresh(session_.pool(), &result.stats.tensors, options_.fp8_stats);
   }

@@ -13,6 +13,7 @@
 #include "train/engine.h"
 #include "train/metric_sinks.h"
 #include "train/run_folder.h"
+#include "train/rounding.h"
 #include "train/session.h"
 #include "train/step_report.h"
 #include "train/training_data.h"
@@ -102,6 +103,7 @@ class TrainingRun {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<optim::AdamW> optimizer_;
   support::Sm4Random random_;
+  Sm4Rounding rounding_;
   CheckpointState state_;
   std::optional<MetricSinks> sinks_;
   OverflowReporter overflow_;

@@ -155,6 +155,41 @@ TEST_CASE("a gradient that saturates: the step is clipped, counted and shown") {
   CHECK_FALSE(events(none.err, "step").at(0).contains("fp8_saturated_gradients"));
 }
 
+TEST_CASE("lean optimizer: trains, resumes to the bit, is smaller; another format continues with one warning") {
+  const TempDir dir;
+  const Words common = {"--finetuning_type", "full", "--max_steps", "6", "--save_steps", "3", "--learning_rate", "3e-4"};
+  const auto words = [&](Words more) {
+    more.insert(more.end(), common.begin(), common.end());
+    return more;
+  };
+  const double want = last_loss(train(dir / "fp32", common));
+  const Words lean = words({"--moments", "fp8", "--master", "bf16"});
+  const Outcome whole = train(dir / "whole", lean);
+  CHECK(std::fabs(last_loss(whole) / want - 1.0) < 0.02);
+  CHECK(std::fabs(last_loss(train(dir / "bf16", words({"--moments", "bf16"}))) / want - 1.0) < 0.01);
+  const auto size = [&](const char* run, const char* file) { return fs::file_size(dir / run / "checkpoint-6" / file); };
+  CHECK(size("whole", "optimizer.safetensors") < 0.30 * static_cast<double>(size("fp32", "optimizer.safetensors")));
+  CHECK(size("whole", "weights-00001-of-00001.lir") < 0.55 * static_cast<double>(size("fp32", "weights-00001-of-00001.lir")));
+  const auto resumed = [&](const char* name, const Words& more) {
+    fs::create_directory(dir / name);
+    fs::copy(dir / "whole" / "checkpoint-3", dir / name / "checkpoint-3", fs::copy_options::recursive);
+    Words all = more;
+    all.push_back("--resume_from_checkpoint");
+    return train(dir / name, all);
+  };
+  const Outcome rest = resumed("cut", lean);
+  REQUIRE_MESSAGE(rest.code == 0, rest.err);
+  for (const auto& entry : fs::directory_iterator(dir / "whole" / "checkpoint-6")) {
+    CAPTURE(entry.path().string());
+    CHECK(read_text(entry.path()) == read_text(dir / "cut" / "checkpoint-6" / entry.path().filename()));
+  }
+  const Outcome other = resumed("other", common);
+  CHECK(std::fabs(last_loss(other) / want - 1.0) < 0.02);
+  CHECK(count(other.err, "the checkpoint was made with") == 1);
+  CHECK(count(other.err, "--moments fp8 --master bf16, this run goes on with") == 1);
+  CHECK(train(dir / "x", {"--master", "bf16"}).code == 2);
+}
+
 TEST_CASE("--fp8_stats: figures of every tensor, in the metrics and at the end; the same results") {
   const TempDir dir;
   const Words words = {"--max_steps", "2", "--finetuning_type", "full", "--report_to", "jsonl"};

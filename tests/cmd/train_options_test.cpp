@@ -68,6 +68,8 @@ TEST_CASE("defaults of the table are those of the struct") {
   CHECK(got.recipe.window == stated.recipe.window);
   CHECK(got.precision_overrides.empty());
   CHECK(got.precision_notes.empty());
+  CHECK(got.moments == stated.moments);
+  CHECK(got.bf16_masters == stated.bf16_masters);
   CHECK(got.fp8_stats == stated.fp8_stats);
   CHECK(got.show_precision == stated.show_precision);
   CHECK(got.fp8_overflow_log_level == stated.fp8_overflow_log_level);
@@ -261,7 +263,10 @@ TEST_CASE("precision flags make one recipe; what they imply is noted") {
   const train::TrainOptions plain =
       run_with({"--fp8_precision", "hybrid", "--fp8_activations", "compute", "--fp8_recipe",
                 "tensor-current", "--fp8_scale_override", "*.down_proj=1.5,*.0.*=2",
-                "--precision-override", "*.q_proj=bf16", "--fp8_stats"});
+                "--precision-override", "*.q_proj=bf16", "--fp8_stats", "--moments", "fp8",
+                "--master", "bf16", "--finetuning_type", "full"});
+  CHECK(plain.moments == optim::MomentFormat::kFp8);
+  CHECK(plain.bf16_masters);
   CHECK(plain.recipe.flags() ==
         "--fp8_precision hybrid --fp8_activations compute --fp8_recipe tensor-current "
         "--fp8_scale_override *.down_proj=1.5 --fp8_scale_override *.0.*=2");
@@ -311,6 +316,11 @@ TEST_CASE("precision flags that contradict are refused") {
                  ErrorCode::kUsage, "--fp8_activations needs an FP8 precision");
   LF_CHECK_ERROR(run_with({"--fp8_precision", "fp32", "--fp8_adaptive_bias"}), ErrorCode::kUsage,
                  "needs an FP8 precision");
+  LF_CHECK_ERROR(run_with({"--master", "bf16"}), ErrorCode::kUsage,
+                 "--master bf16 needs --finetuning_type full");
+  LF_CHECK_ERROR(
+      run_with({"--master", "bf16", "--finetuning_type", "full", "--fp8_precision", "fp32"}),
+      ErrorCode::kUsage, "--master bf16 contradicts --fp8_precision fp32");
   CHECK_NOTHROW(run_with({"--fp8_precision", "bf16", "--fp8_activations", "compute",
                           "--precision_override", "*.down_proj=fp8"}));
   LF_CHECK_ERROR(run_with({"--show_precision"}), ErrorCode::kUsage, "needs --dry_run");
@@ -370,12 +380,15 @@ TEST_CASE("sampling needs a temperature") {
                 {"--model_path", "m", "--dataset", "d", "--eval_only", "--sample_prompts", "p"});
     return filled(more);
   };
-  const train::TrainOptions o = with({"--sample_temperature", "0.7", "--sample_top_p", "0.9", "--sample_top_k", "40"});
+  const train::TrainOptions o =
+      with({"--sample_temperature", "0.7", "--sample_top_p", "0.9", "--sample_top_k", "40"});
   CHECK(o.sample_temperature == 0.7);
   CHECK(o.sample_top_p == 0.9);
   CHECK(o.sample_top_k == 40);
-  LF_CHECK_ERROR(with({"--sample_top_p", "0.9"}), ErrorCode::kUsage, "needs a --sample_temperature");
-  LF_CHECK_ERROR(with({"--sample_temperature", "1", "--sample_top_p", "0"}), ErrorCode::kUsage, "sample_top_p");
+  LF_CHECK_ERROR(with({"--sample_top_p", "0.9"}), ErrorCode::kUsage,
+                 "needs a --sample_temperature");
+  LF_CHECK_ERROR(with({"--sample_temperature", "1", "--sample_top_p", "0"}), ErrorCode::kUsage,
+                 "sample_top_p");
 }
 
 TEST_CASE("reports go to several places, unknown ones are named") {

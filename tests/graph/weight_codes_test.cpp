@@ -53,7 +53,7 @@ TEST_CASE("pack_master: values, scales and statistics of every element and recip
       for (int threads : {1, 3}) {
         ThreadPool pool(threads);
         Packed p(elem);
-        const quant::TensorStats stats = graph::pack_master(&p.w, x.data(), scales, true, pool);
+        const quant::TensorStats stats = graph::pack_master(&p.w, {x.data(), kK, Elem::kF32}, scales, true, pool);
         if (!graph::is_fp8(elem)) {
           CHECK(stats.elements == 0);
           continue;
@@ -78,6 +78,24 @@ TEST_CASE("pack_master: values, scales and statistics of every element and recip
         CHECK(stats.error.error_squares == first.error.error_squares);
         CHECK(stats.error.relative_squares == first.error.relative_squares);
       }
+    }
+  }
+}
+
+TEST_CASE("a master in bf16 gives what its values in fp32 give") {
+  std::vector<float> wide = master();
+  std::vector<kernels::Bf16> narrow(wide.size());
+  const auto n = static_cast<int64_t>(wide.size());
+  kernels::cast(wide.data(), Elem::kF32, narrow.data(), Elem::kBf16, n, false);
+  kernels::cast(narrow.data(), Elem::kBf16, wide.data(), Elem::kF32, n, false);
+  ThreadPool pool(2);
+  for (const Elem elem : {Elem::kE4M3, Elem::kE5M2, Elem::kBf16, Elem::kF32}) {
+    for (const quant::ScaleRecipe scales : {quant::ScaleRecipe::kBlock, quant::ScaleRecipe::kTensorCurrent}) {
+      Packed a(elem), b(elem);
+      graph::pack_master(&a.w, {wide.data(), kK, Elem::kF32}, scales, true, pool);
+      graph::pack_master(&b.w, {narrow.data(), kK, Elem::kBf16}, scales, true, pool);
+      CHECK(a.w.exponents == b.w.exponents);
+      CHECK(a.values() == b.values());
     }
   }
 }

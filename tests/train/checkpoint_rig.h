@@ -22,7 +22,7 @@ struct CheckpointRig {
     float* m = params->masters();
     for (int64_t i = 0; i < params->trainable_floats(); ++i) m[i] += 1e-3f * static_cast<float>(i % 97);
     for (optim::StateArray& a : optimizer->state())
-      for (size_t i = 0; i < a.values.size(); ++i) a.values[i] = 1e-5f * static_cast<float>((i * 31) % 1009);
+      for (size_t i = 0; i < a.values().size(); ++i) a.values()[i] = 1e-5f * static_cast<float>((i * 31) % 1009);
     optimizer->set_steps(5);
     state.step = 7;
     state.tokens_seen = 1234;

@@ -46,7 +46,7 @@ TEST_CASE("a LoRA checkpoint restores masters and moments to the bit") {
   CHECK(rig.same_masters(*before));
   CHECK(rig.optimizer->steps() == 5);
   auto a = rig.optimizer->state(), b = old_optimizer->state();
-  for (size_t i = 0; i < a.size(); ++i) CHECK(std::memcmp(a[i].values.data(), b[i].values.data(), a[i].values.size_bytes()) == 0);
+  for (size_t i = 0; i < a.size(); ++i) CHECK(std::memcmp(a[i].values().data(), b[i].values().data(), a[i].values().size_bytes()) == 0);
 }
 
 TEST_CASE("a checkpoint of full fine-tuning is a LoongIR folder of the masters, in every family") {

@@ -40,6 +40,9 @@ struct LossTable {
 
 struct OptimTable {
   decltype(&adamw) step;
+  decltype(&adamw_narrow) narrow_step;
+  decltype(&read_moments) read;
+  decltype(&write_moments) write;
   decltype(&accumulate) add_to;
   decltype(&scale) times;
   decltype(&sum_squares) squares;
