@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/quantized_source.h"
 #include "formats/tensor_source.h"
 
 namespace loongforge::fuzz {
@@ -86,10 +87,13 @@ inline std::string_view text_of(const uint8_t* data, size_t size) {
 inline void read_all(const formats::TensorSource& source) {
   constexpr int64_t kMost = int64_t{1} << 20;  // values in all: fuzzing is about many small files
   int64_t left = kMost;
+  const auto* quantized = dynamic_cast<const formats::QuantizedSource*>(&source);
   for (const formats::StoredTensor& tensor : source.tensors()) {
     std::vector<uint8_t> bytes(std::min<uint64_t>(tensor.bytes, 4096));
-    source.read_range(tensor, 0, bytes);
-    source.read_range(tensor, tensor.bytes - bytes.size(), bytes);
+    if (quantized == nullptr || quantized->quantized(tensor) == nullptr) {  // else bytes are no elements
+      source.read_range(tensor, 0, bytes);
+      source.read_range(tensor, tensor.bytes - bytes.size(), bytes);
+    }
     if (!source.readable_f32(tensor) || tensor.elements() > left || tensor.elements() == 0) continue;
     left -= tensor.elements();
     const std::vector<float> values = source.read_f32(tensor);

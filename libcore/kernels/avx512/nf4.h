@@ -35,11 +35,11 @@ LF_INLINE __m512 nf4_operand(__m512 x) {
 // Whether the quick rounding is right for all products with these 16 absmax: each is 0 or its
 // magnitude is in [2^-50, 2^100).
 LF_INLINE bool nf4_quick(__m512 absmax) {
-  const __m512i magnitude =
-      _mm512_and_si512(_mm512_castps_si512(absmax), _mm512_set1_epi32(0x7FFFFFFF));
-  const __m512i above = _mm512_sub_epi32(magnitude, _mm512_set1_epi32((127 - 50) << 23));
-  return (_mm512_cmplt_epu32_mask(above, _mm512_set1_epi32(150 << 23)) |
-          _mm512_testn_epi32_mask(magnitude, magnitude)) == 0xFFFF;
+  const __m512 magnitude = V::abs(V::of(absmax)).v;
+  const auto inside = _mm512_cmp_ps_mask(magnitude, _mm512_set1_ps(0x1p-50f), _CMP_GE_OQ) &
+                      _mm512_cmp_ps_mask(magnitude, _mm512_set1_ps(0x1p100f), _CMP_LT_OQ);
+  const auto zero = _mm512_cmp_ps_mask(magnitude, _mm512_setzero_ps(), _CMP_EQ_OQ);
+  return (inside | zero) == 0xFFFF;
 }
 
 LF_INLINE __m512i load_words(const uint8_t* p) { return _mm512_loadu_si512(p); }
