@@ -56,14 +56,18 @@ float Recipe::factor_of(std::string_view layer) const noexcept {
   return scale_factor;
 }
 
-std::string Recipe::describe() const {
-  if (precision == RunPrecision::kFp32) return "fp32: every operand, saved tensor and edge is fp32";
+std::string Recipe::describe(bool nf4_weights) const {
+  const std::string nf4 = "linear weights are NF4 in blocks of 64";
+  const std::string other = nf4_weights ? "; " + nf4 : "";
+  if (precision == RunPrecision::kFp32)
+    return "fp32: every operand, saved tensor and edge is fp32" + other;
   if (precision == RunPrecision::kBf16)
-    return "bf16: operands, saved tensors and edges are bf16, sums fp32";
+    return "bf16: operands, saved tensors and edges are bf16, sums fp32" + other;
   const bool block = scales == ScaleRecipe::kBlock;
-  std::string text = std::string(run_precision_name(precision)) + ": linear weights are FP8 " +
-                     elem_name(weight_elem()) +
-                     (block ? " in 128 x 128 blocks" : " with one scale each");
+  const std::string fp8 = std::string("linear weights are FP8 ") + elem_name(weight_elem()) +
+                          (block ? " in 128 x 128 blocks" : " with one scale each");
+  std::string text =
+      std::string(run_precision_name(precision)) + ": " + (nf4_weights ? nf4 : fp8);
   const std::string scaled = block ? " in 1 x 128 blocks" : " with one scale a tensor";
   switch (activations) {
     case Activations::kSaved:

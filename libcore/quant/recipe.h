@@ -60,7 +60,8 @@ struct LF_API Recipe {
   // What amax is multiplied by for a tensor of this layer.
   float factor_of(std::string_view layer) const noexcept;
 
-  std::string describe() const;  // one line of text
+  // One line of text. nf4_weights: of a model whose linear weights are NF4 and stay so.
+  std::string describe(bool nf4_weights = false) const;
   // Everything above as one line of flags: equal lines, equal numbers.
   std::string flags() const;
 };

@@ -134,7 +134,7 @@ std::string as_text(const Plan& plan, const TrainingData& data) {
 int show_precision(Session& session, const graph::Parameters& params) {
   const std::vector<graph::PrecisionRow> rows = graph::precision_rows(params, session.reader().model());
   if (!session.options().json) {
-    session.print(session.recipe().describe() + "\n" + graph::precision_table(rows));
+    session.print(session.recipe_text() + "\n" + graph::precision_table(rows));
     return 0;
   }
   Json list = Json::array();
@@ -151,7 +151,7 @@ int show_precision(Session& session, const graph::Parameters& params) {
     list.push_back(std::move(row));
   }
   Json json = Json::object();
-  json.set("recipe", session.recipe().describe());
+  json.set("recipe", session.recipe_text());
   json.set("tensors", std::move(list));
   session.print(json.dump() + "\n");
   return 0;

@@ -35,6 +35,9 @@ class Session {
   graph::ParameterOptions parameter_options() const;             // of the run's precision and fine-tuning type
   quant::Recipe recipe() const;                                  // what the --fp8_ flags ask for
   quant::ScalingState& scaling() { return scaling_; }            // of delayed scaling: training adds, evaluation reads
+  std::string recipe_text() const {                              // in one line, for the log
+    return recipe().describe(reader_->model().quantize == "nf4");
+  }
   graph::PlanOptions plan_options(graph::PlanMode mode, int64_t max_positions) const;
   // HF ids where generation stops.
   std::vector<int32_t> stop_ids() const;

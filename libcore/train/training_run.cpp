@@ -168,7 +168,7 @@ void TrainingRun::announce() const {
            share + "); " + (data_.stream ? "streamed" : std::to_string(shape_.rows.size())) + " rows, " + std::to_string(shape_.rows_per_step) +
            " a step, " + std::to_string(shape_.plan.total_steps()) + " steps; threads " +
            std::to_string(session_.pool().threads()));
-  log_info(session_.recipe().describe());
+  log_info(session_.recipe_text());
   if (p.decoded_weights() > 0) log_info(p.decoded_note());
   const int64_t buffers = engine_->buffers_needed(shape_.micro_batches_per_step);
   const uint64_t bytes = static_cast<uint64_t>(buffers) * static_cast<uint64_t>(p.trainable_floats()) * 4;

@@ -89,3 +89,14 @@ TEST_CASE("a recipe as one line of flags: equal lines for equal numbers only") {
   recipe.precision = RunPrecision::kBf16;  // the rest says nothing
   CHECK(recipe.flags() == "--fp8_precision bf16");
 }
+
+TEST_CASE("the text of a recipe says what an NF4 model's weights are") {
+  quant::Recipe recipe;
+  CHECK(recipe.describe().find("linear weights are FP8 E4M3 in 128 x 128 blocks") != std::string::npos);
+  for (const RunPrecision precision : {RunPrecision::kFp8, RunPrecision::kBf16, RunPrecision::kFp32}) {
+    recipe.precision = precision;
+    const std::string text = recipe.describe(true);
+    CHECK_MESSAGE(text.find("linear weights are NF4 in blocks of 64") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("weights are FP8") == std::string::npos, text);
+  }
+}
