@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets of build/fuzz (scripts/test.sh fuzz builds them), two at a time. A finding is left in
-# build/fuzz/findings/<target>/ and the script fails; new inputs are kept in build/fuzz/corpus/<target>/.
-# Usage: scripts/fuzz.sh [--seconds N | --runs N] [target...]   (default: 60 seconds, all targets)
+# build/fuzz/findings/<target>/ and the script fails; new inputs are kept in build/fuzz/corpus/<target>/. The same seed on the
+# same corpus takes the same way; --seed 0 draws one.
+# Usage: scripts/fuzz.sh [--seconds N | --runs N] [--seed N] [target...]   (default: 60 seconds, seed 1, all targets)
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 limit=-max_total_time=60
+seed=1
 names=()
 while (($#)); do
   case $1 in
     --seconds) limit=-max_total_time=$2; shift 2 ;;
+    --seed) seed=$2; shift 2 ;;
     --runs) limit=-runs=$2; shift 2 ;;
-    -*) echo "fuzz.sh: unknown option $1; usage: scripts/fuzz.sh [--seconds N | --runs N] [target...]" >&2; exit 2 ;;
+    -*) echo "fuzz.sh: unknown option $1; usage: scripts/fuzz.sh [--seconds N | --runs N] [--seed N] [target...]" >&2; exit 2 ;;
     *) names+=("$1"); shift ;;
   esac
 done
@@ -27,7 +30,7 @@ run_one() {  # NAME: one target; its log in build/fuzz/logs
   [[ -d $seeds ]] || { echo "fuzz.sh: $name has no seeds in $seeds" >&2; return 1; }
   [[ -f tests/fuzz/$name.dict ]] && dictionary=(-dict="tests/fuzz/$name.dict")
   mkdir -p "build/fuzz/corpus/$name" "build/fuzz/findings/$name" build/fuzz/logs
-  "$program" "$limit" -max_len=65536 -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 \
+  "$program" "$limit" "-seed=$seed" -max_len=65536 -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=512 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/findings/$name/" "${dictionary[@]}" "build/fuzz/corpus/$name" "$seeds" \
     >"build/fuzz/logs/$name" 2>&1
 }
