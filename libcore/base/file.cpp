@@ -1,6 +1,7 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -218,6 +219,7 @@ void write_text_atomic(const std::filesystem::path& path, std::string_view text)
     fd = file_ops::create(temporary, O_WRONLY | O_EXCL, 0666);
     if (fd < 0 && (errno != EEXIST || attempt == 100)) fail(path, "create", errno);
   }
+  flock(fd, LOCK_EX | LOCK_NB);  // says that we live, to recover_folders()
   try {
     auto bytes = reinterpret_cast<const uint8_t*>(text.data());
     write_all(path, fd, {bytes, text.size()}, -1);

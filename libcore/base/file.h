@@ -110,6 +110,8 @@ class LF_API FolderWriter {
 // are removed, and a folder that was moved aside for its replacement comes back when that did not
 // arrive. Only names that this file's writers make are touched.
 LF_API void recover_folders(const std::filesystem::path& folder);
+// The same for one final path only, a file's or a folder's.
+LF_API void recover_left_over(const std::filesystem::path& final_path);
 
 // fsync of a folder, so that the names in it are on the disk.
 LF_API void sync_folder(const std::filesystem::path& path);

@@ -61,23 +61,34 @@ std::optional<LeftOver> parse_left_over(const std::string& name) {
   return {};
 }
 
+// A folder moved aside for its replacement: it comes back where that did not arrive, it may be the
+// only copy.
+void bring_back(const fs::path& path, const fs::path& final_path) {
+  if (file_ops::rename(path, final_path, RENAME_NOREPLACE) == 0) return;
+  const bool plain = errno == EINVAL || errno == ENOSYS || errno == ENOTSUP;
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(final_path, error)))
+    file_ops::remove_with_content(path);
+  else if (plain)
+    file_ops::rename(path, final_path);
+}
+
 void recover_entry(const fs::path& path, const LeftOver& found, const fs::path& final_path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) return;
-  if (!S_ISDIR(info.st_mode)) {  // a text or a link: no lock tells of its writer
-    if (!found.moved_aside && found.pid != getpid() &&
-        kill(static_cast<pid_t>(found.pid), 0) != 0 && errno == ESRCH)
+  if (found.moved_aside && !S_ISDIR(info.st_mode)) return;
+  if (S_ISLNK(info.st_mode)) {  // no lock tells of its writer
+    if (found.pid != getpid() && kill(static_cast<pid_t>(found.pid), 0) != 0 && errno == ESRCH)
       file_ops::remove_entry(path);
     return;
   }
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return;
   if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-    // What was moved aside may be the only copy.
-    if (!found.moved_aside || file_ops::rename(path, final_path, RENAME_NOREPLACE) != 0) {
-      std::error_code error;
-      if (!found.moved_aside || fs::exists(final_path, error)) file_ops::remove_with_content(path);
-    }
+    if (found.moved_aside)
+      bring_back(path, final_path);
+    else
+      file_ops::remove_with_content(path);
   }
   close(fd);
 }
@@ -270,5 +281,10 @@ void FolderWriter::commit() {
 }
 
 void recover_folders(const fs::path& folder) { recover(folder, {}, {}); }
+
+void recover_left_over(const fs::path& final_path) {
+  const fs::path folder = final_path.has_parent_path() ? final_path.parent_path() : fs::path(".");
+  recover(folder, stem_of(final_path), final_path);
+}
 
 }  // namespace loongforge

@@ -52,17 +52,18 @@ void check_intact(const TempDir& dir, size_t step) {
 // A file system that can neither exchange nor rename without replacing: NFS, some FUSE.
 class PlainRenames : public FileWatch {
  public:
-  explicit PlainRenames(FileWatch* next = nullptr) : next_(next) {}
+  explicit PlainRenames(FileWatch* next = nullptr, int failing = 2)
+      : next_(next), failing_(failing) {}
   int before(FileStep step, const fs::path& path, size_t& bytes) noexcept override {
     if (next_ != nullptr)
       if (const int error = next_->before(step, path, bytes); error != 0) return error;
     const bool final_name = step == FileStep::kRename && path.filename() == "out";
-    return final_name && renames_++ < 2 ? EINVAL : 0;
+    return final_name && renames_++ < failing_ ? EINVAL : 0;
   }
 
  private:
   FileWatch* next_;
-  int renames_ = 0;
+  int failing_, renames_ = 0;
 };
 
 }  // namespace
@@ -191,10 +192,27 @@ TEST_CASE("recovery touches only what writers make") {
     put(dir / name, "mine");
   fs::create_directory(dir / ".b.old-99999999");
   put(dir / ".b.old-99999999" / "f", "kept");
-  put(dir / (".t.tmp-" + std::to_string(getpid()) + "-0"), "alive");
+  put(dir / ".t.tmp-99999999-1", "alive");
+  const int alive = open((dir / ".t.tmp-99999999-1").c_str(), O_RDONLY);
+  REQUIRE(flock(alive, LOCK_EX | LOCK_NB) == 0);
   put(dir / ".t.tmp-99999999-0", "dead");
   recover_folders(dir.path());
   CHECK(read_text(dir / "b" / "f") == "kept");
   CHECK_FALSE(fs::exists(dir / ".t.tmp-99999999-0"));
   CHECK(dir.entries() == 8);
+  close(alive);
+}
+
+TEST_CASE("what was moved aside comes back on a file system without renameat2 as well") {
+  TempDir dir;
+  for (const char* name : {".out.old-99999999", ".there.old-99999999", "there"}) {
+    fs::create_directory(dir / name);
+    put(dir / name / "f", name);
+  }
+  PlainRenames plain(nullptr, 1);  // the rename that would not replace
+  const Watching watching(plain);
+  recover_folders(dir.path());
+  CHECK(read_text(dir / "out" / "f") == ".out.old-99999999");
+  CHECK(read_text(dir / "there" / "f") == "there");
+  CHECK(dir.entries() == 2);
 }
