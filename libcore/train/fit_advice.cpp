@@ -45,6 +45,19 @@ std::string fp8(TrainOptions* o) {
   return "--fp8_precision e4m3";
 }
 
+// First bf16, then fp8.
+std::string leaner_moments(TrainOptions* o) {
+  if (o->moments == optim::MomentFormat::kFp8) return {};
+  o->moments = o->moments == optim::MomentFormat::kF32 ? optim::MomentFormat::kBf16 : optim::MomentFormat::kFp8;
+  return "--moments " + std::string(optim::moment_format_name(o->moments));
+}
+
+std::string bf16_masters(TrainOptions* o) {
+  if (o->bf16_masters || o->finetuning_type != FinetuningType::kFull) return {};
+  o->bf16_masters = true;
+  return "--master bf16";
+}
+
 std::string shorter(TrainOptions* o) {
   if (o->cutoff_len < 256) return {};
   o->cutoff_len /= 2;
@@ -59,7 +72,7 @@ std::string lora(TrainOptions* o) {
 }
 
 // From what costs the least to what changes the run most.
-const Change kChanges[] = {one_lane, checkpointing, smaller_batch, fp8, shorter, lora};
+const Change kChanges[] = {one_lane, checkpointing, smaller_batch, leaner_moments, bf16_masters, fp8, shorter, lora};
 
 class Search {
  public:

@@ -23,6 +23,8 @@ train::TrainOptions with_flags(train::TrainOptions o, const std::string& flags) 
     else if (flag == "--cutoff_len") words >> o.cutoff_len;
     else if (std::string word; flag == "--fp8_precision" && words >> word && word == "e4m3") o.recipe.precision = quant::RunPrecision::kFp8;
     else if (flag == "--finetuning_type" && words >> word && word == "lora") o.finetuning_type = train::FinetuningType::kLora;
+    else if (flag == "--moments" && words >> word) o.moments = *optim::parse_moment_format(word);
+    else if (flag == "--master" && words >> word && word == "bf16") o.bf16_masters = true;
     else FAIL("unknown advice " << flag);
   }
   return o;
