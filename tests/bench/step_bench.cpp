@@ -1,4 +1,4 @@
-// step-bench MODEL [--rows 4] [--length 512] [--type lora|full] [--precision e4m3|bf16|fp32] [--threads N] [--rounds 3]
+// step-bench MODEL [--rows 4] [--length 512] [--type lora|full] [--precision e4m3|...] [--activations saved|...] [--scales block|...] [--cost adaptive|stats] [--threads N] [--rounds 3]
 // Times whole training steps (one micro-batch of rows x length random tokens, all trained on) and prints where the time goes
 // and the model FLOP utilisation: 4 N T (LoRA) or 6 N T (full), N = linear parameters with the head, plus 3 x the causal
 // attention products, over the peak of the multiply-add that the GEMM uses, measured in the same run, round by round.
@@ -26,7 +26,7 @@ using namespace loongforge;
 namespace {
 
 struct Options {
-  std::string model, type = "lora", precision = "e4m3", activations = "saved", scales = "block";
+  std::string model, type = "lora", precision = "e4m3", activations = "saved", scales = "block", cost;
   int64_t rows = 4, length = 512;
   int threads = 0, rounds = 3;
   bool checkpointing = false;
@@ -70,6 +70,36 @@ double attention_flops(const ir::Model& model, int64_t rows, int64_t length) {
   return flops;
 }
 
+// What --fp8_adaptive_bias or --fp8_stats adds to a step: steps without and with it by turns. Both add to the time of
+// quantising alone, so that is what is compared; the rest of a step only says what share it is.
+int cost(const Options& o, graph::Executor* executor, train::Engine* engine, const graph::Batch& batch) {
+  quant::Recipe recipe = recipe_of(o);
+  quant::ScalingState plain(recipe);
+  recipe.adaptive_bias = true;
+  quant::ScalingState adaptive(recipe);
+  const bool stats = o.cost == "stats";
+  std::vector<double> without, with, total;
+  for (int round = 0; round < 2 * (o.rounds + 1); ++round) {
+    const bool on = round % 2 == 1;
+    executor->set_scaling(on && !stats ? &adaptive : &plain);
+    executor->set_measure_errors(on && stats);
+    graph::Profile profile;
+    const Stopwatch watch;
+    engine->step(1, [&](int64_t) -> const graph::Batch& { return batch; },
+                 [](int64_t) -> const graph::MaskSource* { return nullptr; }, &profile);
+    const double seconds = watch.seconds();
+    plain.end_step({}, false);
+    adaptive.end_step({}, false);
+    if (round < 2) continue;
+    (on ? with : without).push_back(profile.quantize);
+    if (!on) total.push_back(seconds);
+  }
+  const auto least = [](const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); };  // the least disturbed
+  std::printf("%s: quantising %.4f s without, %.4f s with, of a step of %.3f s: %.2f %%\n", o.cost.c_str(), least(without),
+              least(with), least(total), 100.0 * (least(with) - least(without)) / least(total));
+  return 0;
+}
+
 int run(const Options& o) {
   const topo::Machine machine = topo::read_machine();
   kernels::gemm_set_cache(static_cast<int64_t>(machine.l2_bytes) / std::max(1, machine.l2_cores));
@@ -98,6 +128,7 @@ int run(const Options& o) {
   std::printf("%s %s %s, %lld x %lld tokens, %d threads, %s: %.3f TFLOP a step\n", o.model.c_str(), o.type.c_str(),
               o.precision.c_str(), static_cast<long long>(o.rows), static_cast<long long>(o.length), threads,
               kernels::isa_name(kernels::active_isa()), flops / 1e12);
+  if (!o.cost.empty()) return cost(o, &executor, &engine, batch);
   double best = 0;
   for (int round = 0; round < o.rounds + 1; ++round) {  // the first one warms up
     double peak = 0;
@@ -137,13 +168,14 @@ int main(int argc, char** argv) {
     else if (a == "--precision") o.precision = next();
     else if (a == "--activations") o.activations = next();
     else if (a == "--scales") o.scales = next();
+    else if (a == "--cost") o.cost = next();
     else if (a == "--threads") o.threads = std::atoi(next().c_str());
     else if (a == "--rounds") o.rounds = std::atoi(next().c_str());
     else if (a == "--checkpointing") o.checkpointing = true;
     else o.model = a;
   }
   if (o.model.empty()) {
-    std::fprintf(stderr, "usage: step-bench MODEL [--rows N] [--length N] [--type lora|full] [--precision e4m3|bf16|fp32] [--threads N] [--rounds N] [--checkpointing]\n");
+    std::fprintf(stderr, "usage: step-bench MODEL [--rows N] [--length N] [--type lora|full] [--precision e4m3|...] [--activations saved|...] [--scales block|...] [--cost adaptive|stats] [--threads N] [--rounds N] [--checkpointing]\n");
     return 2;
   }
   if (const char* isa = std::getenv("LOONGFORGE_ISA"); isa != nullptr) {

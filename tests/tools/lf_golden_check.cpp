@@ -1,4 +1,4 @@
-// lf-golden-check DIR [--precision fp32|bf16|fp8] [--checkpoint NAME] [--recipe] [--verbose]:
+// lf-golden-check DIR [--precision P] [--checkpoint NAME] [--recipe] [--verbose]:
 // compares our forward, backward, LoRA and ten training steps with a folder of reference results
 // laid out like golden/<family> (checkpoint/, golden.safetensors, adapter/,
 // golden_lora.safetensors, trajectory.json, trajectory_batches.safetensors). --checkpoint: another
@@ -55,6 +55,16 @@ constexpr Bounds kRecipeBounds = {.logits = 3e-3,
                                   .trajectory_loss = 8e-3,
                                   .trajectory_norm = 0.015};
 
+// The same for recipes that round X and dY before use: every sum goes through FP8 again, whose steps
+// are 16 times those of bf16.
+constexpr Bounds kComputeBounds = {.logits = 3e-3,
+                                   .grad = 0.012,
+                                   .lora_logits = 3e-3,
+                                   .lora_grad = 5e-3,
+                                   .loss = 2e-4,
+                                   .trajectory_loss = 0.045,
+                                   .trajectory_norm = 0.035};
+
 Setup setup_of(const std::string& name) {
   Setup setup{name, {}, {0.15, 0.35, 0.20, 0.67, 5e-3, 0.10, 0.10}};
   if (name == "fp8") return setup;
@@ -68,7 +78,24 @@ Setup setup_of(const std::string& name) {
     setup.bounds = {0.02, 0.06, 0.045, 0.14, 1.5e-3, 0.025, 0.03};
     return setup;
   }
-  throw_usage("--precision " + name + " is not known", "fp32, bf16 or fp8");
+  // The other recipes: e5m2, and what FP8 silicon computes (by block, or with one scale a tensor).
+  setup.bounds = {0.30, 0.70, 0.40, 0.95, 0.015, 0.20, 0.30};
+  if (name == "e5m2") {
+    setup.recipe.precision = quant::RunPrecision::kE5M2;
+    return setup;
+  }
+  setup.recipe.activations = quant::Activations::kCompute;
+  if (name == "compute") return setup;
+  if (name == "compute_one_scale") {
+    setup.recipe.scales = quant::ScaleRecipe::kTensorCurrent;
+    return setup;
+  }
+  if (name == "hybrid") {
+    setup.recipe.precision = quant::RunPrecision::kHybrid;
+    return setup;
+  }
+  throw_usage("--precision " + name + " is not known",
+              "fp32, bf16, fp8, e5m2, compute, compute_one_scale or hybrid");
 }
 
 struct Worst {
@@ -93,12 +120,15 @@ class Checker {
         pool_(2) {
     if (recipe) {
       results_ = dir_ / ("recipe_" + setup_.precision);
-      setup_.bounds = kRecipeBounds;
+      const bool computes = setup_.recipe.activations == quant::Activations::kCompute;
+      setup_.bounds = computes ? kComputeBounds : kRecipeBounds;
     }
     const fs::path base = fs::temp_directory_path() / ("lf-golden-" + std::to_string(::getpid()));
     ir_ = base.string() + "-run";
     master_ir_ = base.string() + "-master";
-    import(setup_.precision, ir_);
+    // The other recipes make their codes from bf16 as the model is loaded.
+    const std::string& p = setup_.precision;
+    import(p == "fp8" || p == "fp32" ? p : "bf16", ir_);
     // Full fine-tuning starts from the checkpoint's values, not from what fp8 codes left of them
     // (DESIGN 10).
     import(setup_.precision == "fp32" ? "fp32" : "bf16", master_ir_);
@@ -377,7 +407,8 @@ int main(int argc, char** argv) {
   }
   if (dir.empty()) {
     std::fprintf(stderr,
-                 "usage: lf-golden-check DIR [--precision fp32|bf16|fp8] [--checkpoint NAME] "
+                 "usage: lf-golden-check DIR [--precision fp32|bf16|fp8|e5m2|compute|hybrid] "
+                 "[--checkpoint NAME] "
                  "[--recipe] [--verbose]\n");
     return 2;
   }

@@ -66,6 +66,7 @@ class Linear final : public Op {
           blocks = std::max(blocks, seg.gradient.exps_ld());
         }
         specs[kDyImage] = {all, s_.elem};
+        specs[kDySource] = {widest, s_.elem};
         specs[kDyCodes] = {widest, Elem::kE4M3};
         specs[kDyExps] = {blocks, Elem::kE4M3};
       }
@@ -141,7 +142,7 @@ class Linear final : public Op {
   }
 
  private:
-  enum Temp { kMask, kMasked, kDh, kOnes, kCodes, kExps, kImage, kDyCodes, kDyExps, kDyImage, kTemps };
+  enum Temp { kMask, kMasked, kDh, kOnes, kCodes, kExps, kImage, kDyCodes, kDyExps, kDySource, kDyImage, kTemps };
 
   bool quantizes() const {
     return trains() && s_.activations != quant::Activations::kOff && s_.elem == Elem::kBf16;
@@ -230,16 +231,30 @@ class Linear final : public Op {
   Mat input_codes(RunContext& c, const Instruction& i, const MatOut& image, bool count) const {
     return round_to_fp8(c, s_.input, c.mat(i.in[0]), c.raw<uint8_t>(i.temp[kCodes]), c.raw<int8_t>(i.temp[kExps]), image, count);
   }
-  // Each dY becomes the values of its FP8 codes.
+  // Each dY becomes the values of its FP8 codes. Their source is its bf16 value, also where dY is the fp32 gradient of the
+  // residual stream inside a block.
   void round_gradients(RunContext& c, const Instruction& i, std::vector<Mat>* dy) const {
     int64_t col = 0;
     for (size_t s = 0; s < s_.segments.size(); ++s) {
       const MatOut image = columns(c.out(i.temp[kDyImage]), col);
-      round_to_fp8(c, s_.segments[s].gradient, (*dy)[s], c.raw<uint8_t>(i.temp[kDyCodes]), c.raw<int8_t>(i.temp[kDyExps]), image,
+      Mat& source = (*dy)[s];
+      if (source.elem != image.elem) {
+        const MatOut narrow = c.out(i.temp[kDySource]);
+        run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
+          for (int64_t r = r0; r < r1; ++r)
+            kernels::cast(row(source, r), source.elem, static_cast<uint8_t*>(narrow.data) + r * narrow.ld * 2, narrow.elem,
+                          s_.segments[s].n, true);
+        });
+        source = {narrow.data, narrow.ld, narrow.elem};
+      }
+      round_to_fp8(c, s_.segments[s].gradient, source, c.raw<uint8_t>(i.temp[kDyCodes]), c.raw<int8_t>(i.temp[kDyExps]), image,
                    true);
-      (*dy)[s] = {image.data, image.ld, image.elem};
+      source = {image.data, image.ld, image.elem};
       col += s_.segments[s].n;
     }
+  }
+  static const void* row(const Mat& m, int64_t r) {
+    return static_cast<const uint8_t*>(m.data) + r * m.ld * kernels::elem_bytes(m.elem);
   }
 
   // dH_s = dY_s (scale B_s) and dB_s^T = scale H_s^T dY_s.

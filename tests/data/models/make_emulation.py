@@ -1,6 +1,6 @@
 """Emulates the project's bf16 and fp8 recipe in PyTorch: what its roundings cost against the fp32 references.
 
-  make_emulation.py FAMILY --precision fp32|bf16|fp8 [--sums fp64] [--write FOLDER] [--verbose]
+  make_emulation.py FAMILY --precision fp32|bf16|fp8|e5m2|compute|hybrid [--one_scale] [--sums fp64] [--write FOLDER] [--verbose]
   make_emulation.py MODEL --texts REFERENCE.json --precision ...   (a Hugging Face folder or a GGUF file)
 
 FAMILY is a folder laid out as those here. No code is shared with the C++ side; the recipe, as DESIGN 4 states it:
@@ -8,6 +8,8 @@ FAMILY is a folder laid out as those here. No code is shared with the C++ side; 
 - the residual stream is fp32 inside a block and bf16 at block edges, and so is its gradient;
 - fp8: weights of block linears of 4096 elements or more are E4M3 under power-of-two scales per 128 x 128, the exponent
   rounded up; X of the weight gradients is E4M3 per 1 x 128; full fine-tuning makes codes anew from the fp32 master;
+- e5m2: as fp8 with E5M2 throughout. compute: X and dY too are E4M3 per 1 x 128 before their products with W (X before A as
+  well; dH, dB and the bias read dY as it is); hybrid: that with dY in E5M2. --one_scale: one scale a tensor instead of blocks;
 - attention: q, k, v, P, dS, dO are bf16 operands; norms (of heads too), biases, softmax, loss are fp32; head, embedding,
   LoRA operands bf16.
 What DESIGN leaves open is as the kernels' headers say: P is rounded before its division by the row's sum, which sums it
@@ -22,7 +24,7 @@ from torch.autograd import Function
 from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
-P = argparse.Namespace(bf16=True, fp8=False, sums=torch.float32)  # the recipe at work
+P = argparse.Namespace(bf16=True, w=None, x=None, dy=None, compute=False, one_scale=False, sums=torch.float32)  # the recipe at work
 
 def r16(x):
     return x.to(torch.bfloat16).float() if P.bf16 else x
@@ -30,14 +32,21 @@ def r16(x):
 def mm(a, b):
     return (a.to(P.sums) @ b.to(P.sums)).float()
 
-def e4m3(x, rows, cols):
-    """x as E4M3 codes decode it, one power-of-two scale per block of rows x cols."""
+E4M3, E5M2 = (torch.float8_e4m3fn, 448), (torch.float8_e5m2, 57344)
+RECIPES = {"fp8": (E4M3, E4M3, E4M3, False), "e5m2": (E5M2, E5M2, E5M2, False), "compute": (E4M3, E4M3, E4M3, True),
+           "hybrid": (E4M3, E4M3, E5M2, True)}
+
+def fp8(x, form, rows, cols):
+    """x as FP8 codes decode it, one power-of-two scale per block of rows x cols; as it is where form is None."""
+    if form is None:
+        return x
     n, k = x.shape
+    rows, cols = (n, k) if P.one_scale else (rows, cols)
     x = torch.nn.functional.pad(x, (0, -k % cols, 0, -n % rows))
     b = x.view(x.shape[0] // rows, rows, x.shape[1] // cols, cols)
     amax = b.abs().amax(dim=(1, 3), keepdim=True).double()
-    scale = torch.where(amax > 0, torch.exp2(torch.ceil(torch.log2(amax / 448))), 1.0).float()
-    return ((b / scale).to(torch.float8_e4m3fn).float() * scale).reshape(x.shape)[:n, :k]
+    scale = torch.where(amax > 0, torch.exp2(torch.ceil(torch.log2(amax / form[1]))), 1.0).float()
+    return ((b / scale).to(form[0]).float() * scale).reshape(x.shape)[:n, :k]
 
 class Node(Function):
     """A tensor between nodes is bf16; so is its gradient, once all its uses are summed."""
@@ -51,8 +60,9 @@ class Linears(Function):
     @staticmethod
     def forward(ctx, scale, x, *all):
         ctx.x, ctx.scale, ctx.full, ctx.kept, outs = x, scale, all[0].requires_grad, [], []
+        x = fp8(x, P.x, 1, 128) if P.compute else x
         for w, bias, a, b in zip(all[0::4], all[1::4], all[2::4], all[3::4]):
-            w = e4m3(w, 128, 128) if P.fp8 and w.numel() >= 4096 else r16(w)
+            w = fp8(w, P.w, 128, 128) if P.w and w.numel() >= 4096 else r16(w)
             y, h = mm(x, w.T), None
             if a is not None:
                 a, b = r16(a), r16(scale * b)
@@ -64,14 +74,15 @@ class Linears(Function):
 
     @staticmethod
     def backward(ctx, *dys):
-        x, dx, grads = e4m3(ctx.x, 1, 128) if P.fp8 else ctx.x, 0, []
+        x, dx, grads = fp8(ctx.x, P.x, 1, 128), 0, []
         for dy, (w, bias, a, b, h) in zip(map(r16, dys), ctx.kept):
-            dx, da, db = dx + mm(dy, w), None, None
+            code = fp8(dy, P.dy, 1, 128) if P.compute else dy
+            dx, da, db = dx + mm(code, w), None, None
             d_bias = mm(torch.ones(1, len(dy)), dy)[0] if ctx.full and bias is not None else None
             if h is not None:
                 dh = r16(mm(dy, b))
                 dx, da, db = dx + mm(dh, a), mm(dh.T, x), ctx.scale * mm(dy.T, h)
-            grads += [mm(dy.T, x) if ctx.full else None, d_bias, da, db]
+            grads += [mm(code.T, x) if ctx.full else None, d_bias, da, db]
         return (None, r16(dx), *grads)
 
 class Attention(Function):
@@ -250,13 +261,15 @@ def texts(args):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
-    parser.add_argument("--precision", default="bf16", choices=["fp32", "bf16", "fp8"])
+    parser.add_argument("--precision", default="bf16", choices=["fp32", "bf16", *RECIPES])
+    parser.add_argument("--one_scale", action="store_true")
     parser.add_argument("--sums", default="fp32", choices=["fp32", "fp64"])
     parser.add_argument("--texts")
     parser.add_argument("--write")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
-    P.bf16, P.fp8 = arguments.precision != "fp32", arguments.precision == "fp8"
+    P.bf16, P.one_scale = arguments.precision != "fp32", arguments.one_scale
+    P.w, P.x, P.dy, P.compute = RECIPES.get(arguments.precision, (None, None, None, False))
     P.sums = torch.float64 if arguments.sums == "fp64" else torch.float32
     print(arguments.model, arguments.precision, "" if arguments.sums == "fp32" else "sums in fp64")
     texts(arguments) if arguments.texts else family(os.path.normpath(arguments.model), arguments)
