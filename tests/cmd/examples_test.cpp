@@ -33,7 +33,7 @@ void check_examples(const char* name) {
   const fs::path data = source_dir() / "scripts" / "quickstart";
   fs::create_directory_symlink(data / "tiny_model", dir / "SmolLM2-135M-Instruct");
   fs::create_symlink(data / "records.jsonl", dir / "records.jsonl");
-  fs::create_symlink(data / "records_eval.jsonl", dir / "held_out.jsonl");
+  fs::create_symlink(data / "records_eval.jsonl", dir / "records_eval.jsonl");
   fs::create_symlink(data / "prompts.txt", dir / "prompts.txt");
   const std::string script = commands_of(source_dir() / name);
   CAPTURE(script);
