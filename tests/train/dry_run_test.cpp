@@ -32,6 +32,9 @@ TEST_CASE("a run that does not fit is not tried, and says with what it would") {
   CHECK_FALSE(fits.contains("would_fit"));
   const uint64_t peak = static_cast<uint64_t>(fits.at("memory_bytes").at("peak").as_int());
 
+#ifdef __SANITIZE_ADDRESS__
+  MESSAGE("SKIPPED: with AddressSanitizer the process alone changes by more than what lacks here");
+#else
   const Json json = Json::parse(printed(o, peak - 2'000'000), "stdout");
   CHECK_FALSE(json.at("fits").as_bool());
   CHECK_FALSE(json.contains("probe"));
@@ -41,6 +44,7 @@ TEST_CASE("a run that does not fit is not tried, and says with what it would") {
     CHECK(f.at("fits").as_bool());
     CHECK(f.at("peak_bytes").as_int() <= static_cast<int64_t>(peak));
   }
+#endif
   o.json = false;
   const std::string text = printed(o, peak / 100);
   CHECK(text.find("does not fit: ") != std::string::npos);
