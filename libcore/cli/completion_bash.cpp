@@ -22,7 +22,7 @@ std::string case_of(const Command& command) {
     for (const std::string& name : option_names(option))
       flags.push_back((name.size() == 1 ? "-" : "--") + name);
     std::string action;
-    if (option.type == OptionType::kChoice) {
+    if (option.type == OptionType::kChoice || option.type == OptionType::kFlagOrChoice) {
       std::string words(option.domain);
       for (char& c : words) c = c == '|' ? ' ' : c;
       action = "COMPREPLY=($(compgen -W '" + words + "' -- \"$cur\"))";
@@ -73,9 +73,7 @@ std::string completion::bash(const Words& words) {
          "' -- \"$cur\")); return ;;\n"
          "    version) COMPREPLY=($(compgen -W '--json' -- \"$cur\")); return ;;\n"
          "    completion) COMPREPLY=($(compgen -W '" +
-         joined(completion_shells(), " ") +
-         "' -- \"$cur\")); return ;;\n" +
-         cases +
+         joined(completion_shells(), " ") + "' -- \"$cur\")); return ;;\n" + cases +
          "  esac\n"
          "  # The user's choice between - and _ is kept.\n"
          "  if [[ ${cur#--} == *-* ]]; then flags=${flags//_/-}; fi\n"

@@ -25,6 +25,9 @@ std::string lines_of(const std::string& command, const Option& option) {
     case OptionType::kFlagOrPath:
       rest = "-F";
       break;
+    case OptionType::kFlagOrChoice:
+      rest = "-f -a " + quoted(completion::joined(completion::choices(option), " "));
+      break;
     default:
       rest = "-x";  // a value that only the user knows
   }
@@ -72,8 +75,8 @@ std::string completion::fish(const Words& words) {
     for (const Option& option : full_table(*command)) text += lines_of(command->name, option);
   text += "end\nfor program in loongforge loongforge.cli\n";
   for (const Command* command : words.commands)
-    text += line("test -z (__loongforge_command)", "-f -a " + quoted(command->name) + " -d " +
-                                                       quoted(command->summary, "\\"));
+    text += line("test -z (__loongforge_command)",
+                 "-f -a " + quoted(command->name) + " -d " + quoted(command->summary, "\\"));
   for (const char* word : words.builtins)
     text += line("test -z (__loongforge_command)", "-f -a " + quoted(word));
   text += line("__loongforge_is help", "-f -a " + quoted(joined(words.command_names(), " ")));

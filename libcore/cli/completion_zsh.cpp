@@ -39,6 +39,10 @@ std::string specs_of(const Option& option) {
       case OptionType::kFlagOrPath:
         spec += (is_long ? "=-[" : "-[") + text + "]::path:_files";
         break;
+      case OptionType::kFlagOrChoice:
+        spec += (is_long ? "=-[" : "-[") + text + "]::word:(" +
+                completion::joined(completion::choices(option), " ") + ")";
+        break;
       default:
         spec += (is_long ? "=[" : "[") + text + "]:" + value + ": ";
     }
@@ -52,8 +56,7 @@ std::string specs_of(const Option& option) {
 std::string completion::zsh(const Words& words) {
   std::string cases, described;
   for (const Command* command : words.commands) {
-    cases += std::string("    ") + command->name +
-             ")\n      _arguments -S -M 'm:{-_}={_-}' \\\n";
+    cases += std::string("    ") + command->name + ")\n      _arguments -S -M 'm:{-_}={_-}' \\\n";
     for (const Option& option : full_table(*command)) cases += specs_of(option);
     cases += "        '*:file:_files'\n      ;;\n";
     described += "        " + quoted(std::string(command->name) + ":" + command->summary) + "\n";
@@ -90,7 +93,8 @@ std::string completion::zsh(const Words& words) {
          "  esac\n"
          "}\n"
          // Loaded through fpath the file is the function's body; sourced, it registers itself.
-         "if [[ $funcstack[1] == _loongforge ]]; then _loongforge \"$@\"; else compdef _loongforge " +
+         "if [[ $funcstack[1] == _loongforge ]]; then _loongforge \"$@\"; else compdef "
+         "_loongforge " +
          joined(words.programs(), " ") + "; fi\n";
 }
 

@@ -124,6 +124,7 @@ std::string value_word(const Option& option) {
     case OptionType::kDouble:
       return "X";
     case OptionType::kChoice:
+    case OptionType::kFlagOrChoice:
       return option.domain;
     case OptionType::kString:
       return option.domain != nullptr ? option.domain : "TEXT";
@@ -172,6 +173,9 @@ std::string check_value(const Option& option, std::string_view text, const std::
     }
     case OptionType::kChoice:
       return check_choice(option, text, where);
+    case OptionType::kFlagOrChoice:
+      if (const std::optional<bool> value = parse_bool(text)) return *value ? "true" : "false";
+      return check_choice(option, text, where);
     case OptionType::kFlagOrPath:
       if (const std::optional<bool> value = parse_bool(text)) return *value ? "true" : "false";
       [[fallthrough]];
@@ -206,6 +210,7 @@ std::string check_json_value(const Option& option, const support::Json& value,
       if (!value.is_number()) wrong_type("number");
       return check_value(option, plain(value.as_double()), where);
     case OptionType::kFlagOrPath:
+    case OptionType::kFlagOrChoice:
       if (value.is_bool()) return value.as_bool() ? "true" : "false";
       break;
     case OptionType::kList: {
@@ -341,6 +346,7 @@ support::Json Options::resolved() const {
         break;
       }
       case OptionType::kFlagOrPath:
+      case OptionType::kFlagOrChoice:
         if (entry.text == "true" || entry.text == "false")
           object.set(key, entry.text == "true");
         else

@@ -27,8 +27,9 @@ enum class OptionType : uint8_t {
   kString,
   kChoice,  // one of the words of the domain
   kPath,
-  kList,        // comma separated words; in JSON an array of strings
-  kFlagOrPath,  // bare, true, false or a path
+  kList,          // comma separated words; in JSON an array of strings
+  kFlagOrPath,    // bare, true, false or a path
+  kFlagOrChoice,  // bare, true, false or one of the words of the domain
 };
 
 struct Option {

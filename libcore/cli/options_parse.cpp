@@ -32,6 +32,14 @@ bool is_builtin(const Option& option) {
   return name == "help" || name == "version";
 }
 
+// Variables that mean the same to every command (man/loongforge.1) are never an option's value:
+// LOONGFORGE_ISA=avx2 does not answer `debug --isa`.
+bool is_suite_variable(const std::string& name) {
+  for (const char* known : {"LOONGFORGE_ISA", "LOONGFORGE_DATA", "LOONGFORGE_HOME"})
+    if (name == known) return true;
+  return false;
+}
+
 // The names that a table knows, for "did you mean".
 std::vector<std::string> all_long_names(std::span<const Option> table) {
   std::vector<std::string> names;
@@ -55,7 +63,8 @@ bool is_bool_word(std::string_view word) {
 }
 
 bool takes_bare(const Option& option) {
-  return option.type == OptionType::kFlag || option.type == OptionType::kFlagOrPath;
+  return option.type == OptionType::kFlag || option.type == OptionType::kFlagOrPath ||
+         option.type == OptionType::kFlagOrChoice;
 }
 
 // Brings the words into the one form that is handed to CLI11: "--canonical_key=value" for long
@@ -193,6 +202,7 @@ void read_environment(std::span<const Option> table, EnvironmentLookup environme
   for (const Option& option : table) {
     if (is_builtin(option)) continue;
     const std::string name = environment_name(option);
+    if (is_suite_variable(name)) continue;
     const char* value = environment(name.c_str());
     if (value == nullptr || *value == '\0') continue;
     options->set(canonical_name(option), check_value(option, value, name), Source::kEnvironment);

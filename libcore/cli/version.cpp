@@ -1,7 +1,7 @@
 #include "cli/version.h"
 
+#include "cli/isa_report.h"
 #include "cli/libraries.h"
-#include "kernels/isa.h"
 
 namespace loongforge::cli {
 
@@ -22,14 +22,11 @@ std::string version_line() {
 }
 
 support::Json version_json() {
-  support::Json isas = support::Json::array();
-  for (const kernels::Isa isa : kernels::available_isas()) isas.push_back(kernels::isa_name(isa));
+  const support::Json isa = isa_json();
   support::Json json = support::Json::object();
   json.set("version", version_number());
   json.set("machine", machine_name());
-  json.set("isa_found", kernels::isa_features());
-  json.set("isas_available", std::move(isas));
-  json.set("isa_used", kernels::isa_name(kernels::active_isa()));
+  for (const auto& [key, value] : isa.as_object()) json.set(key, value);
 #if defined(__clang__)
   json.set("compiler", "clang " __clang_version__);
 #else

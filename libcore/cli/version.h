@@ -11,7 +11,7 @@ namespace loongforge::cli {
 LF_API const char* version_number();  // "0.4.0"
 LF_API const char* machine_name();    // "x86_64", "LoongArch64"
 LF_API std::string version_line();    // "v0.4.0 (x86_64)"
-// version, machine, isa_found (CPU features), isas_available, isa_used, compiler, build_type, libraries.
+// version, machine, what isa_json() has (isa_report.h), compiler, build_type, libraries.
 LF_API support::Json version_json();
 
 }  // namespace loongforge::cli

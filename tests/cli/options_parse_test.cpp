@@ -20,6 +20,8 @@ constexpr Option kRows[] = {
     {"packing", OptionType::kFlag, "false", nullptr, "G", "pack"},
     {"quick|q", OptionType::kFlag, "true", nullptr, "G", "quick"},
     {"resume_from_checkpoint", OptionType::kFlagOrPath, "false", nullptr, "G", "resume"},
+    {"verify", OptionType::kFlagOrChoice, "false", "lsx|lasx", "G", "verify"},
+    {"isa", OptionType::kFlag, "false", nullptr, "G", "isa"},
     {"dataset", OptionType::kString, nullptr, nullptr, "G", "data"},
 };
 constexpr Command kCommand{"demo", "does nothing", "[options]", kRows};
@@ -95,6 +97,23 @@ TEST_CASE("flags: bare, with = or a separate true or false, negated") {
         "out/step-4");
   CHECK(parse({"--resume_from_checkpoint", "--packing"}).options.text("resume_from_checkpoint") ==
         "true");
+}
+
+TEST_CASE("a flag with choices: bare, negated by false, one of its words, no other") {
+  CHECK(parse({}).options.text("verify") == "false");
+  CHECK(parse({"--verify"}).options.text("verify") == "true");
+  CHECK(parse({"--verify", "--packing"}).options.text("verify") == "true");
+  CHECK(parse({"--verify", "lasx"}).options.text("verify") == "lasx");
+  CHECK(parse({"--verify=false"}).options.text("verify") == "false");
+  CHECK(refusal({"--verify", "las"}) ==
+        "--verify: 'las' is not one of lsx, lasx; did you mean lasx?");
+}
+
+TEST_CASE("a variable of the whole suite is no option's value") {
+  fake_environment() = {{"LOONGFORGE_ISA", "avx2"}, {"LOONGFORGE_VERIFY", "lsx"}};
+  CHECK(parse({}).options.source("isa") == Source::kDefault);
+  CHECK(parse({}).options.text("verify") == "lsx");
+  fake_environment().clear();
 }
 
 TEST_CASE("what is not understood is named, with what was meant") {
