@@ -58,9 +58,11 @@ struct RunStats {
   void add(const RunStats& other);
 };
 
-// Seconds per kind of work, for benchmarks and reports. Null in RunContext: not measured.
+// Seconds per kind of work, for benchmarks and reports. Null in RunContext: not measured. Products are counted by what they
+// serve: gemm (base weights and their gradients), adapter_gemm (LoRA's narrow ones), head_gemm (the output layer's); loss is
+// what the output layer does besides.
 struct Profile {
-  double gemm = 0, attention = 0, norm = 0, loss = 0, quantize = 0, elementwise = 0;
+  double gemm = 0, adapter_gemm = 0, head_gemm = 0, attention = 0, norm = 0, loss = 0, quantize = 0, elementwise = 0;
 };
 
 // Dropout masks: bits for (op, rows) reproducible from (seed, step, micro-batch). Implemented over SM4-CTR.
@@ -89,6 +91,7 @@ struct RunContext {
   std::vector<float>* row_loss = nullptr;  // per token row; for checks and per-sample evaluation
   RunStats stats{};
   Profile* profile = nullptr;
+  double* timed = nullptr;         // the field of profile that the time goes to now (Timed's)
 
   int64_t tokens() const { return batch.tokens(); }
   kernels::Mat mat(const View& view) const;      // data null for an absent view

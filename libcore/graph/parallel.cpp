@@ -37,14 +37,20 @@ void run_gemm(ThreadPool& pool, const kernels::GemmJob& job) {
   });
 }
 
-Timed::Timed(const RunContext& context, double Profile::*field) {
+Timed::Timed(RunContext& context, double Profile::*field) : context_(context) {
   if (context.profile == nullptr) return;
   sum_ = &(context.profile->*field);
+  outer_ = context.timed;
+  context.timed = sum_;
   start_ = seconds_now();
 }
 
 Timed::~Timed() {
-  if (sum_ != nullptr) *sum_ += seconds_now() - start_;
+  if (sum_ == nullptr) return;
+  const double seconds = seconds_now() - start_;
+  *sum_ += seconds;
+  if (outer_ != nullptr) *outer_ -= seconds;
+  context_.timed = outer_;
 }
 
 void RunStats::add(const RunStats& other) {

@@ -100,6 +100,19 @@ int cost(const Options& o, graph::Executor* executor, train::Engine* engine, con
   return 0;
 }
 
+// One line: the step's time, its utilisation, the seconds of each kind of work and the share of what is neither a product nor
+// attention.
+void print_step(const char* label, double total, double flops, double peak, const graph::Profile& p, double update) {
+  const double products = p.gemm + p.adapter_gemm + p.head_gemm;
+  const double others = p.loss + p.norm + p.quantize + p.elementwise + update;
+  const double rest = total - products - p.attention - others;
+  std::printf("%-7s %.3f s  MFU %.3f of %.0f GF/s | gemm %.3f (base %.3f, LoRA %.3f, head %.3f) attention %.3f | loss %.3f norm %.3f "
+              "quantise %.3f elementwise %.3f optimizer %.3f rest %.3f: %.1f %% | RSS %.0f MB\n",
+              label, total, flops / total / peak, peak / 1e9, products, p.gemm, p.adapter_gemm, p.head_gemm, p.attention, p.loss,
+              p.norm, p.quantize, p.elementwise, update, rest, 100 * (others + rest) / total,
+              static_cast<double>(process_memory().peak_resident) / 1e6);
+}
+
 int run(const Options& o) {
   const topo::Machine machine = topo::read_machine();
   kernels::gemm_set_cache(static_cast<int64_t>(machine.l2_bytes) / std::max(1, machine.l2_cores));
@@ -144,11 +157,7 @@ int run(const Options& o) {
     adam.step(params->masters(), r.gradients, 1e-5, 1e-3 * optim::clip_factor(norm.norm, 1.0), pool);
     params->refresh(pool, nullptr);
     const double update = optimizer.seconds(), total = watch.seconds();
-    const double rest = total - update - profile.gemm - profile.attention - profile.norm - profile.loss - profile.quantize - profile.elementwise;
-    std::printf("%s %.3f s  MFU %.3f of %.0f GF/s | gemm %.3f attention %.3f loss %.3f norm %.3f quantise %.3f elementwise %.3f optimizer %.3f rest %.3f | RSS %.0f MB\n",
-                round == 0 ? "warm-up" : "step   ", total, flops / total / peak, peak / 1e9, profile.gemm, profile.attention, profile.loss,
-                profile.norm, profile.quantize, profile.elementwise, update, rest,
-                static_cast<double>(process_memory().peak_resident) / 1e6);
+    print_step(round == 0 ? "warm-up" : "step", total, flops, peak, profile, update);
     if (round > 0) best = std::max(best, flops / total / peak);
   }
   std::printf("best model FLOP utilisation %.3f\n", best);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "graph/tiny_models.h"
 #include "kernels/isa.h"
@@ -308,6 +309,27 @@ TEST_CASE("rows without a target change nothing") {
   for (int32_t& t : more.targets) t = -1;
   const TinyResult nothing = run_tiny(model, run, more);
   for (float g : nothing.gradients) REQUIRE(g == 0.0f);
+}
+
+TEST_CASE("a profile counts every moment once, for the kind of work it went to") {
+  const TinyModel model("llama3", "fp8");
+  TinyRun run;
+  const graph::Batch batch = random_batch(kLengths, 512);
+  for (const bool full : {true, false}) {
+    run.full = full;
+    graph::Profile p;
+    const Stopwatch watch;
+    run_tiny(model, run, batch, nullptr, &p);
+    const double whole = watch.seconds();
+    const double parts[] = {p.gemm, p.head_gemm, p.attention, p.norm, p.loss, p.quantize, p.elementwise};
+    double sum = p.adapter_gemm;
+    for (const double part : parts) {
+      CHECK(part > 0);
+      sum += part;
+    }
+    CHECK((p.adapter_gemm > 0) == !full);
+    CHECK(sum <= whole);
+  }
 }
 
 TEST_CASE("a document longer than the plan is refused") {

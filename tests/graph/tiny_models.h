@@ -117,7 +117,7 @@ inline graph::PlanOptions plan_for(const TinyRun& run) {
 }
 
 inline TinyResult run_tiny(const TinyModel& model, const TinyRun& run, const graph::Batch& batch,
-                           const graph::MaskSource* masks = nullptr) {
+                           const graph::MaskSource* masks = nullptr, graph::Profile* profile = nullptr) {
   ThreadPool pool(run.threads);
   auto params = load_tiny(model, run, pool);
   graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
@@ -130,6 +130,7 @@ inline TinyResult run_tiny(const TinyModel& model, const TinyRun& run, const gra
   request.all_logits = result.logits.data();
   request.row_loss = &result.row_loss;
   request.masks = masks;
+  request.profile = profile;
   result.stats = executor.run(batch, request);
   return result;
 }

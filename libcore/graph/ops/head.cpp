@@ -45,7 +45,7 @@ class Head final : public Op {
     if (c.logits != nullptr) last_logits(c, x);
     if (c.all_logits != nullptr) {
       const GemmTerm term{x, false, GemmTerm::B::kWeightT, &weight(c), {}, s_.k};
-      run_gemm(c.pool, {c.tokens(), s_.vocab, &term, 1, {c.all_logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
+      product(c, {c.tokens(), s_.vocab, &term, 1, {c.all_logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
     }
     if (s_.with_loss) loss(c, i, x);
   }
@@ -53,6 +53,10 @@ class Head final : public Op {
   void backward(RunContext&, const Instruction&) const override {}
 
  private:
+  static void product(RunContext& c, const kernels::GemmJob& job) {
+    Timed timed(c, &Profile::head_gemm);
+    run_gemm(c.pool, job);
+  }
   const kernels::PackedWeight& weight(RunContext& c) const { return c.params.weight(s_.weight).packed; }
 
   static void copy_row(const Mat& from, int64_t row, const MatOut& to, int64_t to_row, int64_t cols) {
@@ -69,7 +73,7 @@ class Head final : public Op {
       copy_row(x, doc.row + doc.length - 1, {rows.data(), s_.k, x.elem}, d, s_.k);
     }
     const GemmTerm term{{rows.data(), s_.k, x.elem}, false, GemmTerm::B::kWeightT, &weight(c), {}, s_.k};
-    run_gemm(c.pool, {docs, s_.vocab, &term, 1, {c.logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
+    product(c, {docs, s_.vocab, &term, 1, {c.logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
   }
 
   void loss(RunContext& c, const Instruction& i, const Mat& x) const {
@@ -113,7 +117,7 @@ class Head final : public Op {
     }
     const Mat x_rows{xs.data, xs.ld, xs.elem};
     const GemmTerm forward{x_rows, false, GemmTerm::B::kWeightT, &weight(c), {}, s_.k};
-    run_gemm(c.pool, {n, s_.vocab, &forward, 1, {logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
+    product(c, {n, s_.vocab, &forward, 1, {logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
     const bool gradient = dx.data != nullptr || (s_.with_gradient && s_.trainable >= 0);
     const int64_t d_ld = s_.elem == Elem::kBf16 ? 2 * s_.vocab : s_.vocab;
     const MatOut d_out{gradient ? logits : nullptr, d_ld, s_.elem};
@@ -125,12 +129,12 @@ class Head final : public Op {
     if (dx.data != nullptr) {
       const MatOut dxs{c.out(i.temp[2]).data, s_.k, s_.elem};
       const GemmTerm back{d_logits, false, GemmTerm::B::kWeight, &weight(c), {}, s_.vocab};
-      run_gemm(c.pool, {n, s_.k, &back, 1, dxs, false, nullptr, s_.precision});
+      product(c, {n, s_.k, &back, 1, dxs, false, nullptr, s_.precision});
       for (int64_t r = 0; r < n; ++r) copy_row({dxs.data, dxs.ld, dxs.elem}, r, dx, rows[r], s_.k);
     }
     if (s_.trainable < 0) return;
     const GemmTerm dw{d_logits, true, GemmTerm::B::kPlain, nullptr, x_rows, n};
-    run_gemm(c.pool, {s_.vocab, s_.k, &dw, 1, {weight_gradient(c), s_.k, Elem::kF32}, accumulate, nullptr, s_.precision});
+    product(c, {s_.vocab, s_.k, &dw, 1, {weight_gradient(c), s_.k, Elem::kF32}, accumulate, nullptr, s_.precision});
   }
 
   HeadSpec s_;

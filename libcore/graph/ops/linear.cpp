@@ -122,8 +122,8 @@ class Linear final : public Op {
     if (computes() && (trains_weights_ || i.d_in[0].valid())) round_gradients(c, i, &dy);
     if (trains()) {
       const Mat x = saved_input(c, i);
-      Timed timed(c, &Profile::gemm);
       if (s_.total_rank > 0) {
+        Timed timed(c, &Profile::adapter_gemm);
         const Mat dh = c.mat(i.temp[kDh]);
         for_adapter_groups(c, [&](const Adapter& first, int64_t rank0, int64_t ranks) {
           const GemmTerm term = plain_term(columns(dh, rank0), true, x, false, c.tokens());
@@ -131,6 +131,7 @@ class Linear final : public Op {
           run_gemm(c.pool, {ranks, s_.k, &term, 1, out, false, nullptr, s_.precision});
         });
       }
+      Timed timed(c, &Profile::gemm);
       for (size_t s = 0; s < s_.segments.size() && trains_weights_; ++s) {
         const GemmTerm term = plain_term(dy[s], true, x, false, c.tokens());
         const MatOut out{gradient(c, s_.segments[s].trainable), s_.k, Elem::kF32};
@@ -188,7 +189,7 @@ class Linear final : public Op {
 
   void project_down(RunContext& c, const Instruction& i, Mat x) const {
     if (s_.dropout > 0) x = masked(c, i, x);
-    Timed timed(c, &Profile::gemm);
+    Timed timed(c, &Profile::adapter_gemm);
     const MatOut h = c.out(i.aux[0]);
     for_adapter_groups(c, [&](const Adapter& first, int64_t rank0, int64_t ranks) {
       const GemmTerm term = plain_term(x, false, {c.params.master(first.a), s_.k, Elem::kF32}, true, s_.k);
@@ -259,7 +260,7 @@ class Linear final : public Op {
 
   // dH_s = dY_s (scale B_s) and dB_s^T = scale H_s^T dY_s.
   void adapter_gradients_of_output(RunContext& c, const Instruction& i) const {
-    Timed timed(c, &Profile::gemm);
+    Timed timed(c, &Profile::adapter_gemm);
     int64_t rank0 = 0;
     for (size_t s = 0; s < s_.segments.size(); ++s) {
       const Adapter* a = adapter(c, s_.segments[s]);
