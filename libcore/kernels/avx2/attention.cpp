@@ -1,6 +1,4 @@
-#include "kernels/avx2/strided_tile.h"
-#include "kernels/avx2/tile.h"
-#include "kernels/avx2/vec.h"
+#include "kernels/avx2/ops.h"
 #include "kernels/generic/attention_family.h"
 
 namespace loongforge::kernels::avx2 {
@@ -8,10 +6,10 @@ namespace {
 
 struct Choice {
   using V = avx2::V;
-  using TileBf16 = avx2::TileBf16;
-  using TileF32 = avx2::TileF32;
+  using TileBf16 = PanelTile<Ops, true>;
+  using TileF32 = PanelTile<Ops, false>;
   template <class Operand, bool kRounds>
-  using Strided = StridedTile<Operand, kRounds>;
+  using Strided = PanelStrided<Ops, kRounds>;
   static constexpr int kStrips = 8;
   static constexpr int kQueries = 96;
   static constexpr int kKeys = 128;
