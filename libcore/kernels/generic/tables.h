@@ -1,9 +1,10 @@
 // The function tables that each ISA fills, one per family; the functions are those of quant.h,
-// rows.h and optim.h.
+// rows.h, optim.h and reduce.h.
 #pragma once
 
 #include "kernels/optim.h"
 #include "kernels/quant.h"
+#include "kernels/reduce.h"
 #include "kernels/rows.h"
 
 namespace loongforge::kernels {
@@ -48,6 +49,14 @@ struct OptimTable {
   decltype(&sum_squares) squares;
   decltype(&sum) total;
   decltype(&all_finite) finite;
+};
+
+struct ReduceTable {
+  decltype(&reduce_into) into;
+  decltype(&reduce_two) two;
+  decltype(&find_non_finite) scan;
+  decltype(&pack_fp8) pack;
+  decltype(&unpack_fp8) unpack;
 };
 
 }  // namespace loongforge::kernels
