@@ -1,9 +1,12 @@
 // step-bench MODEL [--rows 4] [--length 512] [--type lora|full] [--precision e4m3|...] [--activations saved|...] [--scales block|...] [--cost adaptive|stats] [--threads N] [--rounds 3]
+// --scaling takes every step with one thread as well, by turns, and prints how many times as fast the many are.
 // Times whole training steps (one micro-batch of rows x length random tokens, all trained on) and prints where the time goes
 // and the model FLOP utilisation: 4 N T (LoRA) or 6 N T (full), N = linear parameters with the head, plus 3 x the causal
 // attention products, over the peak of the multiply-add that the GEMM uses, measured in the same run, round by round.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,7 +32,7 @@ struct Options {
   std::string model, type = "lora", precision = "e4m3", activations = "saved", scales = "block", cost;
   int64_t rows = 4, length = 512;
   int threads = 0, rounds = 3;
-  bool checkpointing = false;
+  bool checkpointing = false, scaling = false;
 };
 
 quant::Recipe recipe_of(const Options& o) {
@@ -106,31 +109,71 @@ void print_step(const char* label, double total, double flops, double peak, cons
   const double products = p.gemm + p.adapter_gemm + p.head_gemm;
   const double others = p.loss + p.norm + p.quantize + p.elementwise + update;
   const double rest = total - products - p.attention - others;
-  std::printf("%-7s %.3f s  MFU %.3f of %.0f GF/s | gemm %.3f (base %.3f, LoRA %.3f, head %.3f) attention %.3f | loss %.3f norm %.3f "
+  std::printf("%-11s %.3f s  MFU %.3f of %.0f GF/s | gemm %.3f (base %.3f, LoRA %.3f, head %.3f) attention %.3f | loss %.3f norm %.3f "
               "quantise %.3f elementwise %.3f optimizer %.3f rest %.3f: %.1f %% | RSS %.0f MB\n",
               label, total, flops / total / peak, peak / 1e9, products, p.gemm, p.adapter_gemm, p.head_gemm, p.attention, p.loss,
               p.norm, p.quantize, p.elementwise, update, rest, 100 * (others + rest) / total,
               static_cast<double>(process_memory().peak_resident) / 1e6);
 }
 
+// What takes a step with a number of threads of its own; several share parameters and optimizer.
+struct Runner {
+  Runner(const Options& o, const ir::Model& model, graph::Parameters* params, int threads)
+      : pool(threads), executor(graph::make_plan(model, *params, plan_options(o)), *params, pool), engine(executor, *params, pool, 1) {}
+
+  static graph::PlanOptions plan_options(const Options& o) {
+    graph::PlanOptions plan;
+    plan.recipe = recipe_of(o);
+    plan.max_positions = o.length;
+    plan.gradient_checkpointing = o.checkpointing;
+    return plan;
+  }
+  double peak(kernels::Precision operands) {
+    double best = 0;
+    for (bench::FmaKind kind : bench::fma_kinds(kernels::active_isa(), operands))
+      for (int window = 0; window < 5; ++window) best = std::max(best, bench::fma_peak(pool, kind) * 1e9);
+    return best;
+  }
+
+  ThreadPool pool;
+  graph::Executor executor;
+  train::Engine engine;
+};
+
+// One step; its time, the optimizer's in *update.
+double take_step(Runner* r, const graph::Batch& batch, const std::vector<optim::ParameterView>& views, graph::Parameters* params,
+                 optim::AdamW* adam, graph::Profile* profile, double* update) {
+  const Stopwatch watch;
+  const train::Engine::Result result = r->engine.step(
+      1, [&](int64_t) -> const graph::Batch& { return batch; }, [](int64_t) -> const graph::MaskSource* { return nullptr; }, profile);
+  const Stopwatch optimizer;
+  const optim::GradientNorm norm = optim::gradient_norm(views, result.gradients, 1e-3, r->pool);
+  adam->step(params->masters(), result.gradients, 1e-5, 1e-3 * optim::clip_factor(norm.norm, 1.0), r->pool);
+  params->refresh(r->pool, nullptr);
+  *update = optimizer.seconds();
+  return watch.seconds();
+}
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
 int run(const Options& o) {
   const topo::Machine machine = topo::read_machine();
   kernels::gemm_set_cache(static_cast<int64_t>(machine.l2_bytes) / std::max(1, machine.l2_cores));
   const int threads = o.threads > 0 ? o.threads : machine.default_threads();
-  ThreadPool pool(threads);
+  ThreadPool loader(threads);
   const ir::Reader reader(o.model);
   const int64_t vocab = graph::validate(reader.model(), o.model);
   graph::ParameterOptions p;
   p.recipe = recipe_of(o);
   p.train_all = o.type == "full";
   p.lora = !p.train_all;
-  auto params = graph::Parameters::load(reader, p, pool);
-  graph::PlanOptions plan;
-  plan.recipe = p.recipe;
-  plan.max_positions = o.length;
-  plan.gradient_checkpointing = o.checkpointing;
-  graph::Executor executor(graph::make_plan(reader.model(), *params, plan), *params, pool);
-  train::Engine engine(executor, *params, pool, 1);
+  auto params = graph::Parameters::load(reader, p, loader);
+  std::vector<std::unique_ptr<Runner>> runners;
+  runners.push_back(std::make_unique<Runner>(o, reader.model(), params.get(), threads));
+  if (o.scaling && threads > 1) runners.push_back(std::make_unique<Runner>(o, reader.model(), params.get(), 1));
   std::vector<optim::ParameterView> views;
   for (const graph::Trainable& t : params->trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
   optim::AdamW adam(views, {});
@@ -141,26 +184,28 @@ int run(const Options& o) {
   std::printf("%s %s %s, %lld x %lld tokens, %d threads, %s: %.3f TFLOP a step\n", o.model.c_str(), o.type.c_str(),
               o.precision.c_str(), static_cast<long long>(o.rows), static_cast<long long>(o.length), threads,
               kernels::isa_name(kernels::active_isa()), flops / 1e12);
-  if (!o.cost.empty()) return cost(o, &executor, &engine, batch);
-  double best = 0;
+  if (!o.cost.empty()) return cost(o, &runners[0]->executor, &runners[0]->engine, batch);
+  std::vector<double> utilisation[2], gain;
   for (int round = 0; round < o.rounds + 1; ++round) {  // the first one warms up
-    double peak = 0;
-    for (bench::FmaKind kind : bench::fma_kinds(kernels::active_isa(), plan.recipe.operands()))
-      for (int window = 0; window < 5; ++window) peak = std::max(peak, bench::fma_peak(pool, kind) * 1e9);
-    graph::Profile profile;
-    const Stopwatch watch;
-    const train::Engine::Result r = engine.step(
-        1, [&](int64_t) -> const graph::Batch& { return batch; },
-        [](int64_t) -> const graph::MaskSource* { return nullptr; }, &profile);
-    const Stopwatch optimizer;
-    const optim::GradientNorm norm = optim::gradient_norm(views, r.gradients, 1e-3, pool);
-    adam.step(params->masters(), r.gradients, 1e-5, 1e-3 * optim::clip_factor(norm.norm, 1.0), pool);
-    params->refresh(pool, nullptr);
-    const double update = optimizer.seconds(), total = watch.seconds();
-    print_step(round == 0 ? "warm-up" : "step", total, flops, peak, profile, update);
-    if (round > 0) best = std::max(best, flops / total / peak);
+    double seconds[2] = {};
+    for (size_t i = 0; i < runners.size(); ++i) {
+      Runner& r = *runners[i];
+      const double peak = r.peak(p.recipe.operands());
+      graph::Profile profile;
+      double update = 0;
+      seconds[i] = take_step(&r, batch, views, params.get(), &adam, &profile, &update);
+      const std::string label = (round == 0 ? "warm-up, " : "step, ") + std::to_string(r.pool.threads()) + "T";
+      print_step(label.c_str(), seconds[i], flops, peak, profile, update);
+      if (round > 0) utilisation[i].push_back(flops / seconds[i] / peak);
+    }
+    if (round > 0 && runners.size() == 2) gain.push_back(seconds[1] / seconds[0]);
   }
-  std::printf("best model FLOP utilisation %.3f\n", best);
+  for (size_t i = 0; i < runners.size(); ++i)
+    std::printf("%d threads: model FLOP utilisation %.3f (median of %d; best %.3f)\n", runners[i]->pool.threads(),
+                median(utilisation[i]), o.rounds, *std::max_element(utilisation[i].begin(), utilisation[i].end()));
+  if (!gain.empty())
+    std::printf("%d threads are %.2f times as fast as one (median; best %.2f)\n", threads, median(gain),
+                *std::max_element(gain.begin(), gain.end()));
   return 0;
 }
 
@@ -180,16 +225,20 @@ int main(int argc, char** argv) {
     else if (a == "--cost") o.cost = next();
     else if (a == "--threads") o.threads = std::atoi(next().c_str());
     else if (a == "--rounds") o.rounds = std::atoi(next().c_str());
+    else if (a == "--scaling") o.scaling = true;
     else if (a == "--checkpointing") o.checkpointing = true;
     else o.model = a;
   }
-  if (o.model.empty()) {
-    std::fprintf(stderr, "usage: step-bench MODEL [--rows N] [--length N] [--type lora|full] [--precision e4m3|...] [--activations saved|...] [--scales block|...] [--cost adaptive|stats] [--threads N] [--rounds N] [--checkpointing]\n");
+  if (o.model.empty() || o.rounds < 1) {
+    std::fprintf(stderr, "usage: step-bench MODEL [--rows N] [--length N] [--type lora|full] [--precision e4m3|...] [--activations saved|...] [--scales block|...] [--cost adaptive|stats] [--threads N] [--rounds N] [--checkpointing] [--scaling]\n");
     return 2;
   }
   if (const char* isa = std::getenv("LOONGFORGE_ISA"); isa != nullptr) {
     kernels::Isa wanted;
-    if (!kernels::parse_isa(isa, &wanted) || !kernels::set_active_isa(wanted)) return 2;
+    if (!kernels::parse_isa(isa, &wanted) || !kernels::set_active_isa(wanted)) {
+      std::fprintf(stderr, "step-bench: no %s on this CPU\n", isa);
+      return 3;
+    }
   }
   try {
     return run(o);
