@@ -28,7 +28,7 @@ std::string overview() {
   std::string group;
   for (const Entry& entry : entries()) {
     if (group != entry.group) text += "\n" + (group = entry.group) + ":\n";
-    text += "  " + cli::pad_right(entry.name, 12) + entry.summary + "\n";
+    text += "  " + cli::pad_right(entry.name, 15) + entry.summary + "\n";
   }
   return text +
          "\n`loongforge <command> -h` lists its options, `loongforge help <command>` shows its "

@@ -1,6 +1,7 @@
 #include "kernels/attention.h"
 #include "kernels/dispatch.h"
 #include "kernels/generic/attention.h"
+#include "kernels/op_list.h"
 
 namespace loongforge::kernels {
 
@@ -35,5 +36,7 @@ void attention_backward_keys(const AttnJob& job, const AttnDoc& doc, int64_t kv_
   LF_TABLE(kAttentionTable)
       .backward(job, doc, kv_head, k0 / 2 * 2, q1, k0, k1, false, true, scratch);
 }
+
+extern const Family kAttentionFamily = {"attention", LF_TABLE_FOR(kAttentionTable), {}};
 
 }  // namespace loongforge::kernels

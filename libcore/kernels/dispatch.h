@@ -3,6 +3,7 @@
 // loongforge::kernels::<isa>. In <family>_dispatch.cpp, at namespace loongforge::kernels:
 //   LF_DECLARE_TABLES(GemmTable, kGemmTable)
 //   void gemm(...) noexcept { LF_TABLE(kGemmTable).gemm(...); }
+// and, for lists of what is there, `extern const Family kGemmFamily = {...}` (op_list.h).
 // Thread-safety: as isa.h.
 #pragma once
 
@@ -49,3 +50,9 @@
   }
 
 #define LF_TABLE(name) name##_of(active_isa())
+
+// For the family's description (op_list.h): whether an ISA's table has a function, and whose table runs.
+#define LF_IN_TABLE(name, member) \
+  [](Isa isa) noexcept { return name##_of(isa).member != nullptr; }
+#define LF_TABLE_FOR(name) \
+  [](Isa isa) noexcept { return &name##_of(isa) == &scalar::name ? Isa::kScalar : isa; }

@@ -1,6 +1,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/gemm.h"
 #include "kernels/generic/gemm_table.h"
+#include "kernels/op_list.h"
 
 namespace loongforge::kernels {
 
@@ -48,5 +49,32 @@ void gemm(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
           void* scratch) noexcept {
   LF_TABLE(kGemmTable).gemm(job, m0, m1, n0, n1, scratch);
 }
+
+namespace {
+
+constexpr OpRow kFp8[] = {
+    {"fp8_pack_weight", "codes into the order that products read", kUndirected, kBothFormats,
+     LF_IN_TABLE(kGemmTable, pack_weight_rows)},
+    {"fp8_gather_rows", "rows of a packed weight by index: embedding", kForwardOnly, kBothFormats,
+     LF_IN_TABLE(kGemmTable, gather_weight_rows)},
+    {"fp8_linear", "bf16 by FP8 codes: linear layers, recipe saved", kAllDirections, kBothFormats,
+     LF_IN_TABLE(kGemmTable, gemm)},
+    {"fp8_linear_lora", "the same with the adapter as a second term", kThroughLinear, kBothFormats,
+     LF_IN_TABLE(kGemmTable, gemm)},
+    {"fp8_gemv", "up to four rows, weights decoded in registers: generation", kForwardOnly,
+     kBothFormats, LF_IN_TABLE(kGemmTable, gemm)},
+    {"loongblas_fp8_gemm", "codes by codes, native FP8 where the CPU has it", kForwardOnly,
+     kBothFormats, LF_IN_TABLE(kGemmTable, gemm)},
+    {"loongblas_fp8_gemm", "codes by codes, native FP8 where the CPU has it", kBackwards,
+     kAllFormats, LF_IN_TABLE(kGemmTable, gemm)},
+    {"fp8_addmm", "beta C + alpha A B of codes", kForwardOnly, kBothFormats,
+     LF_IN_TABLE(kGemmTable, gemm)},
+    {"fp8_addmm", "beta C + alpha A B of codes", kBackwards, kAllFormats,
+     LF_IN_TABLE(kGemmTable, gemm)},
+};
+
+}  // namespace
+
+extern const Family kGemmFamily = {"gemm", LF_TABLE_FOR(kGemmTable), kFp8};
 
 }  // namespace loongforge::kernels

@@ -1,4 +1,4 @@
-// Which instruction set the kernels use. Detection by CPUID / AT_HWCAP, once. Each kernel family
+// Which instruction set the kernels use. Detection (cpu.h) once. Each kernel family
 // has its own table
 // (<family>_dispatch.cpp); all of them follow active_isa().
 // Thread-safety: set_active_isa() only while no kernel runs (start of a command, tests).
@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/api.h"
+#include "kernels/cpu.h"
 
 namespace loongforge::kernels {
 
@@ -23,6 +24,7 @@ LF_API bool isa_is_emulated(Isa isa) noexcept;
 LF_API Isa active_isa() noexcept;              // the best of available_isas() until set
 LF_API bool set_active_isa(Isa isa) noexcept;  // false: not testable here, nothing changed
 LF_API bool parse_isa(const char* name, Isa* isa) noexcept;  // false: unknown name
-LF_API const char* isa_features() noexcept;  // what the CPU was found to have, space separated
+LF_API std::span<const Isa> compiled_isas() noexcept;  // in this build, usable here or not
+LF_API const CpuFeatures& cpu() noexcept;              // what this processor was found to have
 
 }  // namespace loongforge::kernels

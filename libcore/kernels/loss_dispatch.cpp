@@ -1,5 +1,6 @@
 #include "kernels/dispatch.h"
 #include "kernels/generic/tables.h"
+#include "kernels/op_list.h"
 
 namespace loongforge::kernels {
 
@@ -13,5 +14,7 @@ void softmax_xent(const float* logits, int64_t ld, int64_t vocab, const int32_t*
 int64_t argmax(const float* row, int64_t n) noexcept {
   return LF_TABLE(kLossTable).largest(row, n);
 }
+
+extern const Family kLossFamily = {"loss", LF_TABLE_FOR(kLossTable), {}};
 
 }  // namespace loongforge::kernels

@@ -1,5 +1,6 @@
 #include "kernels/dispatch.h"
 #include "kernels/generic/tables.h"
+#include "kernels/op_list.h"
 
 namespace loongforge::kernels {
 
@@ -41,5 +42,20 @@ double sum(const float* x, int64_t n) noexcept { return LF_TABLE(kOptimTable).to
 bool all_finite(const void* x, Elem elem, int64_t n) noexcept {
   return LF_TABLE(kOptimTable).finite(x, elem, n);
 }
+
+namespace {
+
+constexpr OpRow kFp8[] = {
+    {"fp8_adamw", "AdamW with moments kept as codes", kUndirected, kE4M3Only,
+     LF_IN_TABLE(kOptimTable, narrow_step)},
+    {"fp8_read_moments", "moments from codes to fp32", kUndirected, kE4M3Only,
+     LF_IN_TABLE(kOptimTable, read)},
+    {"fp8_write_moments", "moments from fp32 to codes", kUndirected, kE4M3Only,
+     LF_IN_TABLE(kOptimTable, write)},
+};
+
+}  // namespace
+
+extern const Family kOptimFamily = {"optim", LF_TABLE_FOR(kOptimTable), kFp8};
 
 }  // namespace loongforge::kernels

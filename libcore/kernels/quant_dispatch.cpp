@@ -1,6 +1,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/generic/quant.h"
 #include "kernels/nf4_format.h"
+#include "kernels/op_list.h"
 
 namespace loongforge::kernels {
 
@@ -90,5 +91,28 @@ void cast(const void* src, Elem from, void* dst, Elem to, int64_t n, bool as_ope
 void cast_f16_to_f32(const uint16_t* src, float* dst, int64_t n) noexcept {
   LF_TABLE(kQuantTable).f16_to_f32(src, dst, n);
 }
+
+namespace {
+
+constexpr OpRow kFp8[] = {
+    {"fp8_encode", "fp32 values to codes, scale 1", kUndirected, kBothFormats,
+     LF_IN_TABLE(kQuantTable, encode)},
+    {"fp8_decode", "codes to fp32 values, scale 1", kUndirected, kBothFormats,
+     LF_IN_TABLE(kQuantTable, decode)},
+    {"fp8_quantize_rows", "activations and gradients to codes, a scale per 1 x 128", kUndirected,
+     kBothFormats, LF_IN_TABLE(kQuantTable, rows)},
+    {"fp8_quantize_rows_at", "the same with one scale for all (tensor-current, delayed)",
+     kUndirected, kBothFormats, LF_IN_TABLE(kQuantTable, rows_at)},
+    {"fp8_quantize_weight", "weights to codes, a scale per 128 x 128", kUndirected, kBothFormats,
+     LF_IN_TABLE(kQuantTable, weight)},
+    {"fp8_dequantize_rows", "codes with their scales to bf16 or fp32", kUndirected, kBothFormats,
+     LF_IN_TABLE(kQuantTable, dequantize)},
+    {"fp8_quant_error", "what codes lost of their source", kUndirected, kBothFormats,
+     LF_IN_TABLE(kQuantTable, error)},
+};
+
+}  // namespace
+
+extern const Family kQuantFamily = {"quant", LF_TABLE_FOR(kQuantTable), kFp8};
 
 }  // namespace loongforge::kernels

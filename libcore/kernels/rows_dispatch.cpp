@@ -1,5 +1,6 @@
 #include "kernels/dispatch.h"
 #include "kernels/generic/tables.h"
+#include "kernels/op_list.h"
 
 namespace loongforge::kernels {
 
@@ -44,5 +45,7 @@ void apply_mask(Mat x, const uint8_t* mask, int64_t mask_ld, float scale, int64_
                 int64_t r0, int64_t r1) noexcept {
   LF_TABLE(kRowsTable).mask(x, mask, mask_ld, scale, cols, out, r0, r1);
 }
+
+extern const Family kRowsFamily = {"rows", LF_TABLE_FOR(kRowsTable), {}};
 
 }  // namespace loongforge::kernels

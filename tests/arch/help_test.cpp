@@ -174,7 +174,7 @@ TEST_CASE("every command answers -h, --help and --version, through the dispatche
 TEST_CASE("every command folder stands in commands.def") {
   std::set<std::string> listed;
   for (const cmd::Entry& entry : cmd::entries())
-    if (entry.command != nullptr) listed.insert(entry.name);
+    if (entry.command != nullptr) listed.insert(entry.folder);
   for (const auto& folder : fs::directory_iterator(source_root() / "cmd"))
     if (folder.is_directory())
       CHECK_MESSAGE(listed.erase(folder.path().filename().string()) == 1, folder.path().string());

@@ -31,8 +31,15 @@ TEST_CASE("the JSON form names the instruction sets that the kernels report") {
   CHECK(json.at("isa_used").as_string() == kernels::isa_name(kernels::active_isa()));
   CHECK(json.at("isas_available").as_array().size() == kernels::available_isas().size());
   CHECK(json.at("isas_available").as_array().front().as_string() == "scalar");
-  for (const char* key : {"version", "machine", "isa_found", "compiler", "build_type"})
+  for (const char* key : {"version", "machine", "compiler", "build_type"})
     CHECK(json.at(key).is_string());
+}
+
+TEST_CASE("the JSON form lists what was found, feature by feature") {
+  const support::Json json = version_json();
+  for (const support::Json& feature : json.at("isa_found").as_array())
+    CHECK((feature.at("present").as_bool() || !feature.at("enabled").as_bool()));
+  CHECK(json.at("isa_families").at("gemm") == json.at("isa_used"));
 }
 
 TEST_CASE("the JSON form names every library that libcore links, with its version") {

@@ -33,9 +33,15 @@ TEST_CASE("version prints number and machine, with --json one object") {
   const support::Json object = support::Json::parse(json.out, "version");
   CHECK("v" + object.at("version").as_string() + " (" + object.at("machine").as_string() + ")\n" ==
         plain.out);
-  for (const char* key : {"isa_found", "isa_used", "compiler", "build_type"})
-    CHECK(object.at(key).is_string());
-  CHECK(object.at("isas_available").is_array());
+  for (const char* key : {"isa_used", "compiler", "build_type"}) CHECK(object.at(key).is_string());
+  for (const char* key : {"isa_found", "isas_available", "isas_compiled"})
+    CHECK(object.at(key).is_array());
+  CHECK(object.at("isa_override").is_null());
+  const Outcome forced = loongforge({"version", "--json"}, {{"LOONGFORGE_ISA", "scalar"}});
+  const support::Json scalar = support::Json::parse(forced.out, "version");
+  CHECK(scalar.at("isa_override").as_string() == "scalar");
+  for (const auto& [family, isa] : scalar.at("isa_families").as_object())
+    CHECK_MESSAGE(isa.as_string() == "scalar", family);
   CHECK(loongforge({"version", "--jsn"}).code == 2);
 }
 
