@@ -187,33 +187,57 @@ struct Layer {
   }
 };
 
-struct Sum {
-  double exact = 0, magnitude = 0;
-  void add(double a, double b) {
-    exact += a * b;
-    magnitude += std::fabs(a * b);
+// A product in float64, and the sum of its terms' magnitudes, for the bound.
+struct Sums {
+  int64_t rows, cols;
+  std::vector<double> exact, magnitude;
+  Sums(int64_t rows_, int64_t cols_) : rows(rows_), cols(cols_) {
+    exact.resize(static_cast<size_t>(rows * cols));
+    magnitude.resize(exact.size());
+  }
+  template <class A, class W>
+  void add(int64_t k, A a, W w) {
+    std::vector<double> line(static_cast<size_t>(cols));
+    for (int64_t kk = 0; kk < k; ++kk) {
+      for (int64_t j = 0; j < cols; ++j) line[static_cast<size_t>(j)] = w(kk, j);
+      for (int64_t i = 0; i < rows; ++i) {
+        const double x = a(i, kk);
+        double* sum = &exact[static_cast<size_t>(i * cols)];
+        double* size = &magnitude[static_cast<size_t>(i * cols)];
+        for (int64_t j = 0; j < cols; ++j) {
+          const double product = x * line[static_cast<size_t>(j)];
+          sum[j] += product;
+          size[j] += std::fabs(product);
+        }
+      }
+    }
   }
 };
 
-Sum exact_element(const Layer& l, Kind kind, Direction direction, int64_t i, int64_t j) {
+Sums exact_product(const Layer& l, Kind kind, Direction direction) {
   const bool codes = kind == Kind::kBlas || kind == Kind::kAddmm;
   const auto x = [&](int64_t r, int64_t c) { return codes ? l.x.get(r, c) : l.x16.get(r, c); };
   const auto dy = [&](int64_t r, int64_t c) { return codes ? l.dy.get(r, c) : l.dy16.get(r, c); };
-  Sum sum;
+  Sums sums(direction == Direction::kBackwardWeight ? l.n : l.m,
+            direction == Direction::kForward ? l.n : l.k);
   switch (direction) {
     case Direction::kForward:
-      for (int64_t kk = 0; kk < l.k; ++kk) sum.add(x(i, kk), l.w.get(j, kk));
+      sums.add(l.k, x, [&](int64_t kk, int64_t j) { return l.w.get(j, kk); });
       break;
     case Direction::kBackwardInput:
-      for (int64_t kk = 0; kk < l.n; ++kk) sum.add(dy(i, kk), l.w.get(kk, j));
+      sums.add(l.n, dy, [&](int64_t kk, int64_t j) { return l.w.get(kk, j); });
       break;
     default:
-      for (int64_t kk = 0; kk < l.m; ++kk) sum.add(dy(kk, i), l.x.get(kk, j));
+      sums.add(
+          l.m, [&](int64_t i, int64_t kk) { return dy(kk, i); },
+          [&](int64_t kk, int64_t j) { return l.x.get(kk, j); });
       break;
   }
   if (kind == Kind::kLora)
-    for (int64_t r = 0; r < Layer::kRank; ++r) sum.add(l.h.get(i, r), l.b.get(r, j));
-  return sum;
+    sums.add(
+        Layer::kRank, [&](int64_t i, int64_t r) { return l.h.get(i, r); },
+        [&](int64_t r, int64_t j) { return l.b.get(r, j); });
+  return sums;
 }
 
 Bytes run_product(const Op& op, Kind kind, int64_t m) {
@@ -255,16 +279,18 @@ Bytes run_product(const Op& op, Kind kind, int64_t m) {
     gemm(job, 0, rows, 0, cols, scratch.data());
   }
   CHECK(c.surroundings_intact());
+  const Sums sums = exact_product(l, kind, op.direction);
   size_t wrong = 0;
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < cols; ++j) {
-      Sum want = exact_element(l, kind, op.direction, i, j);
+      const auto at = static_cast<size_t>(i * cols + j);
+      double want = sums.exact[at], size = sums.magnitude[at];
       if (kind == Kind::kAddmm) {
-        const double start = before.get(i, j);
-        want = {kAlpha * want.exact + kBeta * start,
-                kAlpha * want.magnitude + std::fabs(kBeta * start)};
+        const double start = kBeta * static_cast<double>(before.get(i, j));
+        want = kAlpha * want + start;
+        size = kAlpha * size + std::fabs(start);
       }
-      wrong += !(std::fabs(c.get(i, j) - want.exact) <= 360 * 0x1p-24 * want.magnitude);
+      wrong += !(std::fabs(c.get(i, j) - want) <= 360 * 0x1p-24 * size);
     }
   }
   CHECK(wrong == 0);
