@@ -61,7 +61,8 @@ TEST_CASE("no source is CUDA or HIP, or includes their headers") {
 }
 
 TEST_CASE("the library links no CUDA or HIP") {
-  const std::string text = output_of("ldd '" + (binary_dir() / "bin" / "loongforge").string() + "' 2>&1");
+  const std::string text =
+      output_of("ldd '" + (binary_dir() / "bin" / "loongforge").string() + "' 2>&1");
   CHECK(text.find("libc.so") != std::string::npos);
   for (const char* word : {"libcuda", "libcudart", "libamdhip", "libcublas", "libhip"})
     CHECK_FALSE_MESSAGE(text.find(word) != std::string::npos, word);

@@ -114,8 +114,8 @@ TEST_CASE("every manual page can be shown without man, and installs for --help")
     const std::string name = file.path().filename().string();
     if (!std::isdigit(static_cast<unsigned char>(name.back()))) continue;
     CHECK_NOTHROW(cli::plain_text(slurp(file.path()), name));
-    CHECK(fs::exists(binary_dir() / "share" / "man" /
-                     ("man" + std::string(1, name.back())) / name));
+    CHECK(
+        fs::exists(binary_dir() / "share" / "man" / ("man" + std::string(1, name.back())) / name));
     ++pages;
   }
   CHECK(pages >= 3);

@@ -99,7 +99,8 @@ TEST_CASE("a folder includes itself and what FLOORS lists for it") {
     for (const Include& include : includes_of(file)) {
       if (!include.quoted) continue;
       // The one door to the emulation that tests compile the AVX-512 kernels against.
-      if (file == "libcore/kernels/avx512/intrinsics.h" && include.text == "support/emu/avx512.h") continue;
+      if (file == "libcore/kernels/avx512/intrinsics.h" && include.text == "support/emu/avx512.h")
+        continue;
       const bool rooted = fs::exists(source_root() / "libcore" / include.text);
       CHECK_MESSAGE(rooted,
                     file << " includes \"" << include.text << "\", which is not rooted at libcore");

@@ -27,7 +27,8 @@ std::vector<Allowed> read_allowed() {
     const size_t colon = line.find(": ");
     REQUIRE_MESSAGE(colon != std::string::npos, line);
     allowed.push_back({line.substr(0, colon), line.substr(colon + 2)});
-    const std::string test = allowed.back().reason.substr(0, allowed.back().reason.find_first_of(" ,"));
+    const std::string test =
+        allowed.back().reason.substr(0, allowed.back().reason.find_first_of(" ,"));
     CHECK_MESSAGE((test.starts_with("tests/") && fs::is_regular_file(source_root() / test)),
                   "no such test: " << line);
   }

@@ -155,6 +155,7 @@ struct Ops {
   // A panel of B takes 24 KiB of the first cache, A is kept within the second.
   static constexpr int64_t kABytes = 512 << 10;
   static constexpr int64_t kKBlock = 384, kShortKBlock = 256;
+  static constexpr int kStrips = 8, kQueries = 96, kKeys = 128;  // blocks of attention
   static constexpr int64_t kRowsAhead = 16;   // whose lines are asked for in advance
   static constexpr int64_t kFewAhead = 1024;  // bytes of weight, likewise
 

@@ -8,9 +8,21 @@
 #include "kernels/generic/attention.h"
 #include "kernels/generic/attention_backward.h"
 #include "kernels/generic/attention_forward.h"
+#include "kernels/generic/panel_tile.h"
 
 namespace loongforge::kernels {
 namespace {
+
+// The Isa of an ISA whose operands are fp32: from its Ops (tile.md).
+template <class Ops>
+struct PanelAttention {
+  using V = typename Ops::V;
+  using TileBf16 = PanelTile<Ops, true>;
+  using TileF32 = PanelTile<Ops, false>;
+  template <class Operand, bool kRounds>
+  using Strided = PanelStrided<Ops, kRounds>;
+  static constexpr int kStrips = Ops::kStrips, kQueries = Ops::kQueries, kKeys = Ops::kKeys;
+};
 
 template <class Isa>
 struct AttentionFamily {
@@ -52,6 +64,8 @@ struct AttentionFamily {
       BackwardF32::run(job, doc, kv_head, part, scratch);
     }
   }
+
+  static constexpr AttentionTable table() { return {scratch_bytes, forward, backward}; }
 };
 
 }  // namespace
