@@ -1,6 +1,4 @@
-#include "kernels/avx512/strided_tile.h"
-#include "kernels/avx512/tile.h"
-#include "kernels/avx512/vec.h"
+#include "kernels/avx512/ops.h"
 #include "kernels/generic/attention_family.h"
 
 namespace loongforge::kernels::avx512 {
@@ -12,7 +10,7 @@ struct Choice {
   using TileBf16 = Bf16Tile;
   using TileF32 = avx512::TileF32;
   template <class Operand, bool kRounds>
-  using Strided = StridedTile<Operand, kRounds>;
+  using Strided = PairStrided<Ops, typename StepOf<Operand>::Step, Operand>;
   static constexpr int kStrips = 8;
   static constexpr int kQueries = 96;
   static constexpr int kKeys = 256;

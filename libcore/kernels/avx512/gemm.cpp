@@ -1,116 +1,23 @@
-// gemm of the AVX-512 ISA.
-#include "kernels/generic/gemm.h"
-
-#include "kernels/avx512/few.h"
-#include "kernels/avx512/tile.h"
-#include "kernels/avx512/vec.h"
-#include "kernels/avx512/weights.h"
-#include "kernels/generic/gemm_table.h"
-#include "kernels/generic/weight_rows.h"
+// gemm of the AVX-512 ISA: two forms with the same results; the CPU decides which is faster.
+#include "kernels/avx512/ops.h"
+#include "kernels/generic/gemm_family.h"
+#include "kernels/generic/pair_weights.h"
 
 namespace loongforge::kernels::avx512 {
 namespace {
 
-struct IsaAvx512 {
-  using V = avx512::V;
-  // A panel of B takes 256 KiB: a part of L2 that leaves room for A.
-  static constexpr int64_t a_bytes = 2 << 20;
-  template <class Tile>
-  static constexpr int64_t k_block = 4096 / sizeof(typename Tile::Operand);
-
-  // 32 KiB.
-  template <class Tile>
-  static constexpr int64_t short_k_block = 512 / sizeof(typename Tile::Operand);
-
-  static constexpr int64_t few_rows = kFewRows;
-  template <class Tile>
-  static bool fuses(const GemmTerm& term) {
-    return Tile::kRounds && term.b_kind == GemmTerm::B::kWeightT && term.w->elem != Elem::kF32;
-  }
-  template <class Tile>
-  static void mul_few(int rows, const GemmTerm& term, int64_t j0, int64_t k0, int64_t k,
-                      const typename Tile::Operand* a, float* c, int64_t ldc, bool accumulate) {
-    if constexpr (Tile::kRounds)
-      few_of_weight_t<Tile>(rows, *term.w, j0, k0, k, a, c, ldc, accumulate);
-  }
-
-  template <class Tile>
-  static const typename Tile::Operand* direct_panel(const GemmTerm& term, int64_t j0, int64_t k0) {
-    if (term.b_kind != GemmTerm::B::kWeightT) return nullptr;
-    constexpr bool kPairs = sizeof(typename Tile::Operand) == 2;
-    if (term.w->elem != (kPairs ? Elem::kBf16 : Elem::kF32) || (Tile::kRounds && !kPairs))
-      return nullptr;
-    const auto* data = reinterpret_cast<const typename Tile::Operand*>(term.w->data);
-    return data + j0 * padded(term.w->k) + k0 * 64;
-  }
-
-  template <class Tile>
-  static void make_panel(const GemmTerm& term, int64_t n, int64_t j0, int64_t k0, int64_t k,
-                         typename Tile::Operand* dst) {
-    const Mat& b = term.b;
-    const int cols = static_cast<int>(at_most(Tile::kNr, n - j0));
-    switch (term.b_kind) {
-      case GemmTerm::B::kWeightT:
-        return panel_of_weight_t<Tile>(*term.w, j0, k0, k, dst);
-      case GemmTerm::B::kWeight:
-        return panel_of_weight<Tile>(*term.w, j0, k0, k, dst);
-      case GemmTerm::B::kPlain:
-        if (b.elem == Elem::kF32)
-          return Tile::pack_b(static_cast<const float*>(b.data) + k0 * b.ld + j0, b.ld, cols, k,
-                              dst);
-        if (b.elem == Elem::kBf16)
-          return Tile::pack_b(static_cast<const Bf16*>(b.data) + k0 * b.ld + j0, b.ld, cols, k,
-                              dst);
-        return panel_of_fp8<Tile>(b, j0, cols, k0, k, dst);
-      case GemmTerm::B::kPlainT:
-        if (b.elem == Elem::kF32)
-          return Tile::pack_b_t(static_cast<const float*>(b.data) + j0 * b.ld + k0, b.ld, cols, k,
-                                dst);
-        return Tile::pack_b_t(static_cast<const Bf16*>(b.data) + j0 * b.ld + k0, b.ld, cols, k,
-                              dst);
-    }
-  }
-};
-
-struct Layout {
-  static constexpr int64_t kPanel = 64;
-  static int64_t padded(int64_t k) { return avx512::padded(k); }
-  static int64_t row_offset(Elem elem, int64_t k_padded, int64_t row) {
-    return kernels::avx512::row_offset(elem, k_padded, row);
-  }
-  static int64_t col_offset(Elem elem, int64_t col) {
-    return kernels::avx512::col_offset(elem, col);
-  }
-};
-
-size_t scratch_bytes() noexcept {
-  const size_t dot = GemmPiece<IsaAvx512, TileBf16>::scratch_bytes();
-  const size_t fma = GemmPiece<IsaAvx512, TileF32>::scratch_bytes();
-  return dot > fma ? dot : fma;
-}
-
-void steps(Precision, int64_t* m_step, int64_t* n_step) noexcept {
-  *m_step = TileF32::kMr;
-  *n_step = TileF32::kNr;
-}
-
-template <class Bf16Tile>
-void gemm_with(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
-               void* scratch) noexcept {
-  if (job.precision == Precision::kBf16) {
-    gemm_piece<IsaAvx512, Bf16Tile>(job, m0, m1, n0, n1, scratch);
-  } else {
-    gemm_piece<IsaAvx512, TileF32>(job, m0, m1, n0, n1, scratch);
-  }
-}
+using Dot = GemmFamily<Ops, PairWeights<Ops>, TileBf16, TileF32>;
+using Fma = GemmFamily<Ops, PairWeights<Ops>, TileBf16Fma, TileF32>;
 
 void gemm(const GemmJob& job, int64_t m0, int64_t m1, int64_t n0, int64_t n1,
           void* scratch) noexcept {
-  if (dot_is_fast()) {
-    gemm_with<TileBf16>(job, m0, m1, n0, n1, scratch);
-  } else {
-    gemm_with<TileBf16Fma>(job, m0, m1, n0, n1, scratch);
-  }
+  (dot_is_fast() ? Dot::gemm : Fma::gemm)(job, m0, m1, n0, n1, scratch);
+}
+
+constexpr GemmTable chosen() {
+  GemmTable table = Fma::table();
+  table.gemm = gemm;
+  return table;
 }
 
 #ifndef LF_EMULATE_AVX512
@@ -158,14 +65,9 @@ bool dot_is_fast() noexcept {
   return fast;
 }
 
-#define LF_GEMM_TABLE(gemm)                                                                 \
-  {                                                                                         \
-    packed_bytes<Layout>, pack_rows<Layout>, pack_nf4<Layout::kPanel>, gather_rows<Layout>, \
-        scratch_bytes, steps, gemm                                                          \
-  }
-extern const GemmTable kGemmTable = LF_GEMM_TABLE(gemm);
+extern const GemmTable kGemmTable = chosen();
 // Both ways, for tests and benchmarks.
-extern const GemmTable kGemmDotTable = LF_GEMM_TABLE(gemm_with<TileBf16>);
-extern const GemmTable kGemmFmaTable = LF_GEMM_TABLE(gemm_with<TileBf16Fma>);
+extern const GemmTable kGemmDotTable = Dot::table();
+extern const GemmTable kGemmFmaTable = Fma::table();
 
 }  // namespace loongforge::kernels::avx512

@@ -5,12 +5,11 @@
 // uint8_t*).
 #pragma once
 
+#include "kernels/generic/gemm_family.h"
 #include "kernels/generic/panel_nf4.h"
 
 namespace loongforge::kernels {
 namespace {
-
-inline constexpr int kFewRows = 4;
 
 #define LF_FEW_ROWS(X) X(0) X(1) X(2) X(3)
 #define LF_FEW_COLS(X, i) X(i, 0) X(i, 1) X(i, 2) X(i, 3)

@@ -48,11 +48,24 @@ struct PanelWeights {
                         col / kWeightBlock];
   }
 
+  static int64_t row_offset(Elem, int64_t k_padded, int64_t row) {
+    return row / kPanel * kPanel * k_padded + row % kPanel;
+  }
+  static int64_t col_offset(Elem, int64_t col) { return (col ^ 1) * kPanel; }
+
+  // The panel that already stands in the weight, or null.
+  template <class Tile>
+  static const float* direct_panel(const PackedWeight& w, int64_t n0, int64_t k0) {
+    if (w.elem != Elem::kF32 || Tile::kRounds) return nullptr;
+    return reinterpret_cast<const float*>(w.data) + panel_at(w, n0, k0);
+  }
+
   // ---- W^T: columns n0 .. n0 + kPanel - 1, rows k0 .. k0 + k of the product's B. REQUIRES n0 %
   // kPanel == 0, k0 % 128 == 0.
-  template <bool kRound>
+  template <class Tile>
   static void panel_of_weight_t(const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
                                 float* dst) {
+    constexpr bool kRound = Tile::kRounds;
     if (w.elem == Elem::kNf4) return panel_of_nf4_t<Ops, kRound>(w, n0, k0, k, dst);
     const int64_t rows = (k + 1) / 2 * 2;
     const int64_t first = panel_at(w, n0, k0);
@@ -79,9 +92,10 @@ struct PanelWeights {
 
   // ---- W: columns j0 .. j0 + kPanel - 1 (of k), rows n0 .. n0 + n. REQUIRES j0 % kPanel == 0, n0
   // % 128 == 0.
-  template <bool kRound>
+  template <class Tile>
   static void panel_of_weight(const PackedWeight& w, int64_t j0, int64_t n0, int64_t n,
                               float* dst) {
+    constexpr bool kRound = Tile::kRounds;
     if (w.elem == Elem::kNf4) return panel_of_nf4<Ops, kRound>(w, j0, n0, n, dst);
     const int64_t total = (n + 1) / 2 * 2;
     for (int64_t r = 0; r < total; r += 16, dst += 16 * kPanel) {
@@ -110,8 +124,9 @@ struct PanelWeights {
 
   // ---- Plain FP8 with row-block exponents: rows k0 .. k0 + k of b, columns j0 .. j0 + kPanel - 1,
   // the first cols of them valid.
-  template <bool kRound>
+  template <class Tile>
   static void panel_of_fp8(const Mat& b, int64_t j0, int cols, int64_t k0, int64_t k, float* dst) {
+    constexpr bool kRound = Tile::kRounds;
     static_assert(kFeatureBlock % kPanel == 0);
     for (int64_t kk = 0; kk < (k + 1) / 2 * 2; ++kk) {
       float* out = dst + (kk ^ 1) * kPanel;

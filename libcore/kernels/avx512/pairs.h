@@ -1,11 +1,11 @@
-// Packing of operand panels with AVX-512: the order of generic/pack.h, vectors at a time.
-// Everything is made of rows of 16 pairs (k, k + 1): as bf16 pairs, one 32-bit word each, or as two
-// fp32 vectors.
+// Rows of pairs on AVX-512: how operands are loaded, transposed, written and decoded. Pairs (k, k +
+// 1) of 16 columns or rows are one register of bf16 pairs, a 32-bit word each, or two of fp32.
 #pragma once
 
 #include "kernels/avx512/intrinsics.h"
 #include "kernels/avx512/vec.h"
 #include "kernels/generic/pack.h"
+#include "kernels/nf4_format.h"
 
 namespace loongforge::kernels::avx512 {
 namespace {
@@ -59,12 +59,12 @@ LF_INLINE void make_pairs(V even, V odd, PairRow<float, kRound>* row) {
 
 // 32 consecutive k of a row, the first n of them valid and the others 0.
 template <class Row>
-LF_INLINE void load_pairs(const Bf16* p, int n, Row* row) {
+LF_INLINE void load_row_pairs(const Bf16* p, int n, Row* row) {
   const __mmask32 valid = n >= 32 ? ~__mmask32{0} : (__mmask32{1} << n) - 1;
   make_pairs(_mm512_maskz_loadu_epi16(valid, p), row);
 }
 template <class Row>
-LF_INLINE void load_pairs(const float* p, int n, Row* row) {
+LF_INLINE void load_row_pairs(const float* p, int n, Row* row) {
   const V lo = V::load_part(p, n < 16 ? n : 16),
           hi = n > 16 ? V::load_part(p + 16, n < 32 ? n - 16 : 16) : V::zero();
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
@@ -72,11 +72,6 @@ LF_INLINE void load_pairs(const float* p, int n, Row* row) {
   make_pairs(V{_mm512_permutex2var_ps(lo.v, even, hi.v)},
              V{_mm512_permutex2var_ps(lo.v, odd, hi.v)}, row);
 }
-template <class Row>
-LF_INLINE void zero_pairs(Row* row) {
-  make_pairs(V::zero(), V::zero(), row);
-}
-
 // ---- Pairs (k, k + 1) of 16 columns written to a B panel, at column 16 * group.
 LF_INLINE void store_pairs(Bf16* panel, int64_t pair, int group, __m512i words) {
   _mm512_storeu_si512(panel + pair * 128 + group * 32, words);
@@ -138,47 +133,6 @@ LF_INLINE Words interleave(__m512i even, __m512i odd) {
   return Words{_mm512_unpacklo_epi16(e, o), _mm512_unpackhi_epi16(e, o)};
 }
 
-// ---- B panels of 64 columns.
-inline constexpr int64_t kRowsAhead = 24;
-
-// src[kk, j]
-template <bool kRound, class Operand>
-void pack_b_rows(const Bf16* src, int64_t ld, int cols, int64_t k, Operand* dst) {
-  for (int64_t kk = 0; kk < k; kk += 2, src += 2 * ld) {
-    for (int half = 0; half < 2; ++half) {
-      const int n = cols - half * 32;
-      const __mmask32 valid = n >= 32 ? ~__mmask32{0} : n > 0 ? (__mmask32{1} << n) - 1 : 0;
-      const __m512i even = _mm512_maskz_loadu_epi16(valid, src + half * 32);
-      const __m512i odd = kk + 1 < k ? _mm512_maskz_loadu_epi16(valid, src + ld + half * 32)
-                                     : _mm512_setzero_si512();
-      // The next rows' lines are far apart, where the CPU does not look for them by itself.
-      _mm_prefetch(reinterpret_cast<const char*>(src + kRowsAhead * ld + half * 32), _MM_HINT_T1);
-      _mm_prefetch(reinterpret_cast<const char*>(src + (kRowsAhead + 1) * ld + half * 32),
-                   _MM_HINT_T1);
-      const Words w = interleave(even, odd);
-      PairRow<Operand, kRound> row;
-      make_pairs(w.lo, &row);
-      store_row(dst, kk / 2, 2 * half, row);
-      make_pairs(w.hi, &row);
-      store_row(dst, kk / 2, 2 * half + 1, row);
-    }
-  }
-}
-template <bool kRound, class Operand>
-void pack_b_rows(const float* src, int64_t ld, int cols, int64_t k, Operand* dst) {
-  for (int64_t kk = 0; kk < k; kk += 2, src += 2 * ld) {
-    for (int group = 0; group < 4; ++group) {
-      const int left = cols - group * 16;
-      const int n = left >= 16 ? 16 : left > 0 ? left : 0;
-      const V even = V::load_part(src + group * 16, n);
-      const V odd = kk + 1 < k ? V::load_part(src + ld + group * 16, n) : V::zero();
-      PairRow<Operand, kRound> row;
-      make_pairs(even, odd, &row);
-      store_row(dst, kk / 2, group, row);
-    }
-  }
-}
-
 LF_INLINE void transpose_rows(const PairRow<Bf16, true> rows[16], int pairs, int64_t pair,
                               int group, Bf16* dst) {
   __m512i r[16];
@@ -207,28 +161,6 @@ LF_INLINE void transpose_rows(const PairRow<float, kRound> rows[16], int pairs, 
     if (i < pairs) _mm512_storeu_si512(dst + (pair + i) * 128 + 64 + group * 16, even[i]);
 }
 
-// src[j, kk]
-template <bool kRound, class T, class Operand>
-void pack_b_columns(const T* src, int64_t ld, int cols, int64_t k, Operand* dst) {
-  for (int64_t kk = 0; kk < k; kk += 32) {
-    const int n = static_cast<int>(k - kk < 32 ? k - kk : 32);
-    for (int group = 0; group < 4; ++group) {
-      PairRow<Operand, kRound> rows[16];
-#pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) {
-        const int j = group * 16 + i;
-        if (j < cols) {
-          load_pairs(src + j * ld + kk, n, &rows[i]);
-        } else {
-          zero_pairs(&rows[i]);
-        }
-      }
-      transpose_rows(rows, (n + 1) / 2, kk / 2, group, dst);
-    }
-  }
-}
-
-// ---- A panels of 6 rows.
 // Six rows of 16 words to [16][6]: rows are joined two by two, then 64-bit words of the three pairs
 // are put in turn.
 LF_INLINE void write_columns(const __m512i r[6], __m512i out[6]) {
@@ -306,25 +238,7 @@ LF_INLINE void write_a(const PairRow<float, kRound> rows[6], int pairs, float* d
   }
 }
 
-// src[i, kk]
-template <bool kRound, class T, class Operand>
-void pack_a_rows(const T* src, int64_t ld, int valid, int64_t k, Operand* dst) {
-  for (int64_t kk = 0; kk < k; kk += 32) {
-    const int n = static_cast<int>(k - kk < 32 ? k - kk : 32);
-    PairRow<Operand, kRound> rows[6];
-#pragma GCC unroll 16
-    for (int i = 0; i < 6; ++i) {
-      if (i < valid) {
-        load_pairs(src + i * ld + kk, n, &rows[i]);
-      } else {
-        zero_pairs(&rows[i]);
-      }
-    }
-    write_a(rows, (n + 1) / 2, dst + kk * 6);
-  }
-}
-
-// src[kk, i]: rows of six values, as 8 words.
+// Rows of six values, as 8 words.
 LF_INLINE void store_six(void* dst, __m256i words) {
   _mm_storeu_si128(static_cast<__m128i*>(dst), _mm256_castsi256_si128(words));
   _mm_storel_epi64(static_cast<__m128i*>(dst) + 1, _mm256_extracti128_si256(words, 1));
@@ -336,31 +250,6 @@ template <bool kRound>
 LF_INLINE void store_a_pair(float* dst, const PairRow<float, kRound>& row) {
   store_six(dst, _mm512_castsi512_si256(row.odd));
   store_six(dst + 6, _mm512_castsi512_si256(row.even));
-}
-template <bool kRound, class Operand>
-void pack_a_columns(const Bf16* src, int64_t ld, int valid, int64_t k, Operand* dst) {
-  const auto mask = static_cast<__mmask16>((1u << valid) - 1u);
-  for (int64_t kk = 0; kk < k; kk += 2, src += 2 * ld, dst += 12) {
-    const __m256i even = _mm256_maskz_loadu_epi16(mask, src);
-    const __m256i odd =
-        kk + 1 < k ? _mm256_maskz_loadu_epi16(mask, src + ld) : _mm256_setzero_si256();
-    const __m128i e = _mm256_castsi256_si128(even), o = _mm256_castsi256_si128(odd);
-    const __m256i words = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_unpacklo_epi16(e, o)),
-                                                  _mm_unpackhi_epi16(e, o), 1);
-    PairRow<Operand, kRound> row;
-    make_pairs(_mm512_castsi256_si512(words), &row);
-    store_a_pair(dst, row);
-  }
-}
-template <bool kRound, class Operand>
-void pack_a_columns(const float* src, int64_t ld, int valid, int64_t k, Operand* dst) {
-  for (int64_t kk = 0; kk < k; kk += 2, src += 2 * ld, dst += 12) {
-    const V even = V::load_part(src, valid),
-            odd = kk + 1 < k ? V::load_part(src + ld, valid) : V::zero();
-    PairRow<Operand, kRound> row;
-    make_pairs(even, odd, &row);
-    store_a_pair(dst, row);
-  }
 }
 
 }  // namespace
