@@ -3,7 +3,7 @@
 namespace loongforge::kernels {
 
 extern const Family kAttentionFamily, kGemmFamily, kLossFamily, kOptimFamily, kQuantFamily,
-    kRowsFamily;
+    kReduceFamily, kRowsFamily;
 
 namespace {
 
@@ -45,7 +45,8 @@ const char* format_name(OpFormat format) noexcept {
 
 std::span<const Family* const> families() noexcept {
   static constexpr const Family* kAll[] = {&kQuantFamily, &kGemmFamily, &kAttentionFamily,
-                                           &kRowsFamily,  &kLossFamily, &kOptimFamily};
+                                           &kRowsFamily,  &kLossFamily, &kOptimFamily,
+                                           &kReduceFamily};
   return kAll;
 }
 

@@ -2,6 +2,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/generic/tables.h"
+#include "kernels/op_list.h"
 #include "kernels/reduce.h"
 
 namespace loongforge::kernels {
@@ -41,5 +42,18 @@ void pack_codes(const uint8_t* codes, int64_t n, uint64_t* words) noexcept {
 void unpack_codes(const uint64_t* words, int64_t n, uint8_t* codes) noexcept {
   if (n > 0) std::memcpy(codes, words, static_cast<size_t>(n));
 }
+
+namespace {
+
+constexpr OpRow kFp8[] = {
+    {"fp8_pack_words", "gradients to codes, eight in a 64-bit word: what ranks exchange",
+     kUndirected, kBothFormats, LF_IN_TABLE(kReduceTable, pack)},
+    {"fp8_unpack_words", "words back to fp32 sums", kUndirected, kBothFormats,
+     LF_IN_TABLE(kReduceTable, unpack)},
+};
+
+}  // namespace
+
+extern const Family kReduceFamily = {"reduce", LF_TABLE_FOR(kReduceTable), kFp8};
 
 }  // namespace loongforge::kernels

@@ -39,7 +39,7 @@ TEST_CASE("every family is listed with the ISA that runs it, also after another 
     REQUIRE(kernels::set_active_isa(isa));
     const support::Json report = isa_json();
     const support::Json& families = report.at("isa_families");
-    for (const char* name : {"quant", "gemm", "attention", "rows", "loss", "optim"})
+    for (const char* name : {"quant", "gemm", "attention", "rows", "loss", "optim", "reduce"})
       CHECK(families.at(name).as_string() == kernels::isa_name(isa));
     CHECK(families.as_object().size() == kernels::families().size());
   }

@@ -12,6 +12,7 @@
 #include "kernels/kernel_test.h"
 #include "kernels/optim.h"
 #include "kernels/quant.h"
+#include "kernels/reduce.h"
 
 namespace loongforge::kernels {
 namespace {
@@ -379,6 +380,37 @@ Bytes run_adamw(const Op& op) {
   return out;
 }
 
+// ---- Codes in words.
+Bytes run_words(const Op& op) {
+  constexpr int64_t kCount = 333;
+  const Elem fp8 = elem_of(op.format);
+  std::mt19937 random(12);
+  TestMatrix x(1, kCount, Elem::kF32);
+  x.fill(&random, 1e-3f);
+  std::vector<uint64_t> words(words_of_codes(kCount));
+  std::vector<int8_t> exps(3);
+  QuantCounts counts;
+  pack_fp8(fp8, x.in().data, Elem::kF32, kCount, 1.0f, words.data(), exps.data(), &counts);
+  std::vector<float> back(kCount, 0.5f), sums(kCount, 0.5f);
+  unpack_fp8(fp8, words.data(), exps.data(), kCount, back.data(), false);
+  unpack_fp8(fp8, words.data(), exps.data(), kCount, sums.data(), true);
+  size_t wrong = 0;
+  for (int64_t j = 0; j < kCount; ++j) {
+    const auto at = static_cast<size_t>(j);
+    const auto code = static_cast<uint8_t>(words[at / 8] >> (8 * (at % 8)));
+    const int e = exps[at / 128];
+    const double value = std::ldexp(test::fp8_value(fp8, code), e);
+    wrong += !nearest(fp8, x.get(0, j), value, e) || back[at] != value ||
+             sums[at] != 0.5f + static_cast<float>(value);
+  }
+  CHECK(wrong == 0);
+  Bytes out;
+  test::append(&out, words);
+  test::append(&out, exps);
+  test::append(&out, sums);
+  return out;
+}
+
 using Runner = std::function<Bytes(const Op&)>;
 
 const std::map<std::string, Runner>& runners() {
@@ -400,6 +432,8 @@ const std::map<std::string, Runner>& runners() {
       {"fp8_adamw", run_adamw},
       {"fp8_read_moments", run_moments},
       {"fp8_write_moments", run_moments},
+      {"fp8_pack_words", run_words},
+      {"fp8_unpack_words", run_words},
   };
   return all;
 }
@@ -454,7 +488,7 @@ TEST_CASE("op list: a compiled ISA has every operation, and its own table of eve
 #ifdef __x86_64__
   for (const Family* family : families()) CHECK(family->table_for(Isa::kLasx) == Isa::kScalar);
 #endif
-  CHECK(families().size() == 6);
+  CHECK(families().size() == 7);
 }
 
 }  // namespace
