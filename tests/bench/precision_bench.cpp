@@ -91,9 +91,9 @@ int report(const Options& o, const std::vector<Part>& parts, Store* store) {
     const auto measured = speeds.find(part.name);
     std::printf("\n%s\n%s", main_table(part, rows, measured == speeds.end() ? Speeds() : measured->second).c_str(),
                 seed_table(rows).c_str());
-    if (const auto kept = keeps_bar(part, rows, o.seeds)) {
-      std::printf("\n%s within %.2f %% of bf16: %s\n", part.barred.c_str(), part.bar, *kept ? "yes" : "NO");
-      if (!*kept) code = 1;
+    if (const auto verdict = judge(part, rows, o.seeds)) {
+      std::printf("\n%s\n", verdict->line.c_str());
+      if (!verdict->kept) code = 1;
     }
     const std::string chart = o.work + "/precision_" + part.name + ".svg";
     write_text_atomic(chart, draw_curves(part, records));

@@ -68,7 +68,7 @@ Part smollm2_part(std::filesystem::path model, std::filesystem::path dataset, in
   part.dataset = std::move(dataset);
   part.steps = steps > 0 ? steps : 60;
   part.arguments = shared_arguments(part.steps);
-  append(&part.arguments, {"--learning_rate", "5e-5", "--lr_scheduler_type", "constant"});
+  append(&part.arguments, {"--learning_rate", "5e-5"});  // warming up and falling as the trainer does by itself
   part.recipes = {
       {kBaseline, "bf16", {"--fp8_precision", "bf16"}},
       {"fp8", "FP8, the default (saved, block)", {"--fp8_precision", "e4m3"}},

@@ -92,11 +92,17 @@ TEST_CASE("the figures of the table, by hand") {
   CHECK(rows[1].norm_deviation.mean == doctest::Approx(7.5));
   CHECK(rows[1].steps_to_level.mean == doctest::Approx(2));  // steps 3 and 1
   CHECK(rows[2].gap.count == 0);
-  CHECK(*keeps_bar(part, rows, 2) == false);
-  CHECK_FALSE(keeps_bar(part, rows, 3));
-  Part lenient = part;
-  lenient.bar = 1.13;
-  CHECK(*keeps_bar(lenient, rows, 2));
+  CHECK_FALSE(judge(part, rows, 3));
+  CHECK_FALSE(judge(part, rows, 2)->kept);
+  CHECK(judge(part, rows, 2)->line == "fp8: +1.125 % against bf16, bar 0.25 %: MISSED");
+  Part other = part;
+  other.bar = 1.13;
+  CHECK(judge(other, rows, 2)->line == "fp8: +1.125 % against bf16, bar 1.13 %: kept");
+  std::vector<Row> lower = rows;
+  lower[1].gap.mean = -0.3;
+  CHECK(judge(part, lower, 2)->line.ends_with("kept, lower than bf16 by more than the bar"));
+  lower[1].gap.mean = NAN;
+  CHECK_FALSE(judge(part, lower, 2)->kept);
 
   const std::string table = main_table(part, rows, {{"fp8", {200, 500, 60}}});
   CHECK(table.find("| FP8, the default (saved, block) | 2 | 6.3000 | 6.5750 | +1.125 (+1.00 to +1.25) | 8.0000 | 4.2000 | "

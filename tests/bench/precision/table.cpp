@@ -171,10 +171,14 @@ std::string seed_table(const std::vector<Row>& rows) {
   return text;
 }
 
-std::optional<bool> keeps_bar(const Part& part, const std::vector<Row>& rows, int64_t seeds) {
-  for (const Row& row : rows)
-    if (row.recipe == part.barred && row.gap.count >= seeds) return std::abs(row.gap.mean) <= part.bar;
-  return std::nullopt;
+std::optional<Verdict> judge(const Part& part, const std::vector<Row>& rows, int64_t seeds) {
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.recipe == part.barred; });
+  if (row == rows.end() || row->gap.count < seeds) return std::nullopt;
+  const double gap = row->gap.mean;
+  const bool kept = gap <= part.bar;  // not where it is no number
+  std::string line = part.barred + ": " + number("%+.3f", gap) + " % against bf16, bar " + number("%.2f", part.bar) + " %: ";
+  line += !kept ? "MISSED" : gap < -part.bar ? "kept, lower than bf16 by more than the bar" : "kept";
+  return Verdict{kept, line};
 }
 
 }  // namespace loongforge::bench

@@ -60,7 +60,12 @@ std::vector<Row> compare(const Part& part, const Records& records);
 std::string main_table(const Part& part, const std::vector<Row>& rows, const Speeds& speeds);
 std::string seed_table(const std::vector<Row>& rows);
 
-// Whether the barred recipe keeps its bar; nothing before all its pairs (of seeds) are finished.
-std::optional<bool> keeps_bar(const Part& part, const std::vector<Row>& rows, int64_t seeds);
+// The barred recipe's gap beside its bar; nothing before the pairs of all seeds are finished. A loss that is lower than bf16's
+// by more than the bar is not worse, but not the same either: it is told.
+struct Verdict {
+  bool kept = false;
+  std::string line;
+};
+std::optional<Verdict> judge(const Part& part, const std::vector<Row>& rows, int64_t seeds);
 
 }  // namespace loongforge::bench
