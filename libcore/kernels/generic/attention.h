@@ -77,6 +77,23 @@ struct Plane {
   }
 };
 
+// Rows that are needed soon, asked for one by one between products: the next block's rows are far
+// apart, where the CPU does not look for them by itself.
+struct RowsAhead {
+  const uint8_t* at = nullptr;
+  int64_t stride = 0, bytes = 0;
+  int64_t left = 0;
+
+  static RowsAhead of(const Plane& first, int64_t width, int64_t count) {
+    const int64_t elem = elem_bytes(first.elem);
+    return {static_cast<const uint8_t*>(first.data), first.ld * elem, width * elem, count};
+  }
+  LF_INLINE void ask(int64_t rows) {
+    for (; rows > 0 && left > 0; --rows, --left, at += stride)
+      for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(at + b, 0, 2);
+  }
+};
+
 // The score rows worked on together: consecutive queries of one head (step 1), or one query in
 // consecutive heads (step 0). Row r sees keys [lo(r), hi(r)); both never decrease with r.
 struct ScoreRows {
@@ -251,6 +268,7 @@ struct Pack {
   using Operand = typename Tile::Operand;
   using Ops = Operands<V, Operand, kRounds>;
   static constexpr int kNr = Tile::kNr;
+  static constexpr int64_t kRowsAhead = 16;
 
   // dst[row][ld]
   static void rows(const Plane& src, int64_t count, int64_t dim, Operand* dst, int64_t ld) {
@@ -263,8 +281,11 @@ struct Pack {
   // Panels of columns: B(k, j) = src[k, j]
   static void panels(const Plane& src, int64_t cols, int64_t k, Operand* dst) {
     const auto panel = static_cast<int64_t>(Tile::b_panel_elems(k));
+    RowsAhead ahead = RowsAhead::of(src.shifted(0, 0), cols, k);
+    ahead.ask(kRowsAhead);
     src.typed([&](auto* p) {
       for (int64_t kk = 0; kk < k; kk += 2) {
+        ahead.ask(2);
         const auto* even = p + kk * src.ld;
         const auto* odd = even + src.ld;
         for (int64_t j = 0; j < round_up(cols, kNr); j += 16) {

@@ -62,6 +62,7 @@ struct Backward {
   int64_t n_keys;
   float scale;
   BackwardPart part;
+  RowsAhead ahead[3];  // q, dO and O of the next block of queries
 
   size_t place(void* scratch, int64_t dim, int64_t count) {
     ScratchCutter cut{static_cast<uint8_t*>(scratch)};
@@ -114,13 +115,29 @@ struct Backward {
       memset(self.dk_sums, 0, bytes);
       memset(self.dv_sums, 0, bytes);
     }
-    for (int64_t h = kv_head * group; h < (kv_head + 1) * group; ++h)
-      for (int64_t i = part.q0; i < part.q1; i += kQueries)
+    const int64_t last_head = (kv_head + 1) * group - 1;
+    for (int64_t h = kv_head * group; h <= last_head; ++h) {
+      for (int64_t i = part.q0; i < part.q1; i += kQueries) {
+        if (i + kQueries < part.q1) {
+          self.look_ahead(job, doc, h, i + kQueries);
+        } else if (h < last_head) {
+          self.look_ahead(job, doc, h + 1, part.q0);
+        }
         self.query_block(job, doc, h, i, static_cast<int>(lesser(kQueries, part.q1 - i)));
+      }
+    }
     if (part.want_kv) {
       self.store_keys(self.dk_sums, self.scale, Plane::at(job.dk, doc.kv_row, kv_head * dim));
       self.store_keys(self.dv_sums, 1.0f, Plane::at(job.dv, doc.kv_row, kv_head * dim));
     }
+  }
+
+  void look_ahead(const AttnJob& job, const AttnDoc& doc, int64_t head, int64_t query) {
+    const int64_t row = doc.q_row + query, col = head * head_dim,
+                  count = lesser(kQueries, part.q1 - query);
+    ahead[0] = RowsAhead::of(Plane::at(job.q, row, col), head_dim, count);
+    ahead[1] = RowsAhead::of(Plane::at(job.d_o, row, col), head_dim, count);
+    ahead[2] = RowsAhead::of(Plane::at(job.o_saved, row, col), head_dim, count);
   }
 
   void query_block(const AttnJob& job, const AttnDoc& doc, int64_t head, int64_t query, int count) {
@@ -188,20 +205,10 @@ struct Backward {
       spans[s] = Span::of(rows, s * kMr, s * kMr + strip_rows(rows, s) - 1, b0, kKeys);
     const int begin = spans[0].lo / kNr * kNr, end = spans[strips - 1].hi;
 
+    // A panel of keys, then of values, so that each stays in L1 for all strips.
     for (int c = begin; c < end; c += kNr) {
-      const int64_t panel =
-          (b0 - key0 + c) / kNr * static_cast<int64_t>(Tile::b_panel_elems(head_dim));
-      for (int s = 0; s < strips; ++s) {
-        if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
-        const int mr = strip_rows(rows, s),
-                  nr = static_cast<int>(lesser(kNr, round_up_16(spans[s].hi - c)));
-        const int64_t at = static_cast<int64_t>(s) * kMr * kLd + c, row = s * kMr * ld,
-                      pairs = head_dim / 2;
-        Strided::mul(mr, nr, pairs, Ops::by_rows(q_rows + row, ld), keys_t + panel, scores + at,
-                     kLd, false);
-        Strided::mul(mr, nr, pairs, Ops::by_rows(do_rows + row, ld), values_t + panel, dps + at,
-                     kLd, false);
-      }
+      products(rows, spans, strips, b0, c, q_rows, keys_t, scores);
+      products(rows, spans, strips, b0, c, do_rows, values_t, dps);
     }
     for (int s = 0; s < strips; ++s) {
       if (spans[s].empty()) continue;
@@ -213,6 +220,20 @@ struct Backward {
     if (part.want_q)
       for (int s = 0; s < strips; ++s)
         if (!spans[s].empty()) add_to_queries(strip_rows(rows, s), s, b0, spans[s]);
+  }
+
+  // The strips that see keys [b0 + c, b0 + c + kNr), times that panel.
+  void products(const ScoreRows& rows, const Span* spans, int strips, int64_t b0, int c,
+                const Operand* left, const Operand* panels, float* out) {
+    const Operand* panel =
+        panels + (b0 - key0 + c) / kNr * static_cast<int64_t>(Tile::b_panel_elems(head_dim));
+    for (int s = 0; s < strips; ++s) {
+      if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
+      for (RowsAhead& a : ahead) a.ask(1);
+      Strided::mul(strip_rows(rows, s), static_cast<int>(lesser(kNr, round_up_16(spans[s].hi - c))),
+                   head_dim / 2, Ops::by_rows(left + s * kMr * ld, ld), panel,
+                   out + static_cast<int64_t>(s) * kMr * kLd + c, kLd, false);
+    }
   }
 
   // One row of the pair at work: its constants and what it sees of the block.
@@ -306,13 +327,14 @@ struct Backward {
     const int64_t pairs = (to - from + 1) / 2;
     const int64_t b = static_cast<int64_t>(c / kNr) * kPanel + static_cast<int64_t>(from) * kNr;
     const int64_t sums = (first_key - key0) * head_dim;
-    const StridedA d_o = columns(do_pairs, from), q = columns(q_pairs, from);
-    for (int64_t d = 0; d < head_dim; d += kMr) {
-      const int mr = static_cast<int>(lesser(kMr, head_dim - d));
-      const int64_t at = sums + d * kNr;
-      Strided::mul(mr, nr, pairs, shifted(d_o, d), prob_panels + b, dv_sums + at, kNr, true);
-      Strided::mul(mr, nr, pairs, shifted(q, d), dscore_panels + b, dk_sums + at, kNr, true);
-    }
+    // All of dV, then all of dK, so that a panel of P or dS stays in L1.
+    add_columns(columns(do_pairs, from), nr, pairs, prob_panels + b, dv_sums + sums);
+    add_columns(columns(q_pairs, from), nr, pairs, dscore_panels + b, dk_sums + sums);
+  }
+  void add_columns(const StridedA& a, int nr, int64_t pairs, const Operand* b, float* sums) {
+    for (int64_t d = 0; d < head_dim; d += kMr)
+      Strided::mul(static_cast<int>(lesser(kMr, head_dim - d)), nr, pairs, shifted(a, d), b,
+                   sums + d * kNr, kNr, true);
   }
 
   // dQ += dS K for a strip of queries.

@@ -23,6 +23,7 @@ struct Forward {
   static constexpr int kMr = Strided::kMr, kNr = Strided::kNr;
   static constexpr int kRows = kStrips * kMr;
   static constexpr int kScoreStrips = 2;
+  static constexpr int kValueKeys = 128;
   static constexpr int kLdS =
       kAttnKeyBlock + 16;  // no power of two: rows fall on different cache sets
   static constexpr bool kInPlace = sizeof(Operand) == sizeof(float);  // P overwrites its scores
@@ -41,6 +42,7 @@ struct Forward {
   int64_t key0;          // first packed key, a multiple of kNr
   int64_t values_panel;  // elements of one panel of values
   float scale;
+  RowsAhead q_ahead, o_ahead;  // of the next block of rows
 
   size_t place(void* scratch, int64_t dim, int64_t n_keys) {
     ScratchCutter cut{static_cast<uint8_t*>(scratch)};
@@ -83,25 +85,34 @@ struct Forward {
     Packing::panels(Plane::at(job.v, doc.kv_row + self.key0, kv_head * dim), dim, n_keys,
                     self.values);
 
-    const bool one_query = q1 - q0 == 1;
-    const auto block = [&](int64_t head, int64_t query, int64_t count) {
-      const ScoreRows rows{
-          static_cast<int>(count), past + query, one_query ? 0 : 1, job.window, 0, doc.kv_len};
-      const Plane q = Plane::at(job.q, doc.q_row + query, head * dim);
-      const Plane o = Plane::at(job.o, doc.q_row + query, head * dim);
-      float* lse = job.lse + head * job.lse_ld + doc.q_row + query;
-      if (one_query) {
-        self.block(rows, q.with_ld(dim), o.with_ld(dim), lse, job.lse_ld);
-      } else {
-        self.block(rows, q, o, lse, 1);
+    if (q1 - q0 == 1) {
+      for (int64_t h = 0; h < group; h += kRows) {
+        const int64_t count = lesser(kRows, group - h), row = doc.q_row + q0, head = head0 + h;
+        const ScoreRows rows{static_cast<int>(count), past + q0, 0, job.window, 0, doc.kv_len};
+        self.block(rows, Plane::at(job.q, row, head * dim).with_ld(dim),
+                   Plane::at(job.o, row, head * dim).with_ld(dim),
+                   job.lse + head * job.lse_ld + row, job.lse_ld);
       }
-    };
-    if (one_query) {
-      for (int64_t h = 0; h < group; h += kRows) block(head0 + h, q0, lesser(kRows, group - h));
       return;
     }
-    for (int64_t h = 0; h < group; ++h)
-      for (int64_t i = q0; i < q1; i += kRows) block(head0 + h, i, lesser(kRows, q1 - i));
+    for (int64_t h = head0; h < head0 + group; ++h) {
+      for (int64_t i = q0; i < q1; i += kRows) {
+        const int64_t row = doc.q_row + i;
+        const ScoreRows rows{
+            static_cast<int>(lesser(kRows, q1 - i)), past + i, 1, job.window, 0, doc.kv_len};
+        const bool same_head = i + kRows < q1;
+        if (same_head || h + 1 < head0 + group)
+          self.look_ahead(job, doc, same_head ? h : h + 1, same_head ? i + kRows : q0, q1);
+        self.block(rows, Plane::at(job.q, row, h * dim), Plane::at(job.o, row, h * dim),
+                   job.lse + h * job.lse_ld + row, 1);
+      }
+    }
+  }
+
+  void look_ahead(const AttnJob& job, const AttnDoc& doc, int64_t head, int64_t query, int64_t q1) {
+    const int64_t count = lesser(kRows, q1 - query);
+    q_ahead = RowsAhead::of(Plane::at(job.q, doc.q_row + query, head * head_dim), head_dim, count);
+    o_ahead = RowsAhead::of(Plane::at(job.o, doc.q_row + query, head * head_dim), head_dim, count);
   }
 
   void block(const ScoreRows& rows, const Plane& q, const Plane& o, float* lse, int64_t lse_step) {
@@ -134,16 +145,26 @@ struct Forward {
       for (int t = s; t < end; ++t)
         if (!spans[t].empty()) softmax_strip(rows, t, b0, spans[t]);
     }
-    for (int64_t d = 0; d < head_dim; d += kNr) {
-      const Operand* panel = values + d / kNr * values_panel;
-      const int nr = static_cast<int>(lesser(kNr, round_up(head_dim - d, 16)));
-      for (int s = 0; s < strips; ++s) {
-        if (spans[s].empty()) continue;
-        const int from = spans[s].lo & ~15;
-        Strided::mul(strip_rows(rows, s), nr, (spans[s].hi - from + 1) / 2,
-                     Ops::by_rows(probs + s * kMr * kLdS + from, kLdS),
-                     panel + (b0 - key0 + from) * kNr, sums + s * kMr * ldo + d, ldo, true);
-      }
+    // Some keys at a time, so that their part of a panel of values stays in L1 for all strips.
+    for (int at = spans[0].lo & ~15; at < spans[strips - 1].hi;
+         at = (at / kValueKeys + 1) * kValueKeys)
+      for (int64_t d = 0; d < head_dim; d += kNr) add_values(rows, b0, spans, strips, at, d);
+  }
+
+  // O += P V for the keys [at, at / kValueKeys * kValueKeys + kValueKeys) of the block and kNr
+  // features.
+  void add_values(const ScoreRows& rows, int64_t b0, const Span* spans, int strips, int at,
+                  int64_t d) {
+    const Operand* panel = values + d / kNr * values_panel;
+    const int nr = static_cast<int>(lesser(kNr, round_up(head_dim - d, 16)));
+    const int stop = (at / kValueKeys + 1) * kValueKeys;
+    for (int s = 0; s < strips; ++s) {
+      const int from = spans[s].lo > at ? spans[s].lo & ~15 : at;
+      const int to = spans[s].hi < stop ? spans[s].hi : stop;
+      if (spans[s].empty() || from >= to) continue;
+      Strided::mul(strip_rows(rows, s), nr, (to - from + 1) / 2,
+                   Ops::by_rows(probs + s * kMr * kLdS + from, kLdS),
+                   panel + (b0 - key0 + from) * kNr, sums + s * kMr * ldo + d, ldo, true);
     }
   }
 
@@ -154,6 +175,8 @@ struct Forward {
       for (int s = begin; s < end; ++s) {
         if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
         const int nr = static_cast<int>(lesser(kNr, round_up_16(spans[s].hi - c)));
+        q_ahead.ask(1);
+        o_ahead.ask(1);
         Strided::mul(strip_rows(rows, s), nr, head_dim / 2,
                      Ops::by_rows(queries + s * kMr * ldq, ldq), panel, scores + s * kMr * kLdS + c,
                      kLdS, false);
