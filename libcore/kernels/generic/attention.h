@@ -205,12 +205,17 @@ LF_INLINE void clear(T* p, int from, int to) {
 template <class V, class Operand, bool kRounds>
 struct Operands;
 
-// The same as x.to_bf16() where that is simple: 0 or a number of at least 2^-55; or a bf16 image.
+// The same as x.to_bf16() for 0 and |x| of 2^-55 to 2^100. The product's rounding to 24 bits is the
+// one sought: of x = (H 2^16 + L) ulps it makes (x - H) 2^16 - L, a multiple of 2^16, and where L
+// is the tie, x is even, so that x - H is even where H is. The rest is exact.
 template <class V>
 LF_INLINE V round_prob(V x) {
-  const V odd = V::bit_and(V::template shift_right<16>(x), V::set1_bits(1));
-  return V::bit_and(V::add_int(V::add_int(x, V::set1_bits(0x7FFF)), odd),
-                    V::set1_bits(0xFFFF0000u));
+  return V::fma(x, V::set1(65536.0f), x * V::set1(-65535.0f));
+}
+// The same for all |x| below 2^100; above, and for NaN, it is not finite.
+template <class V>
+LF_INLINE V round_gradient(V x) {
+  return V::select_lt(V::abs(x), V::set1(0x1p-55f), V::zero(), round_prob(x));
 }
 template <class V>
 LF_INLINE V flush_image(V x) {
@@ -227,7 +232,7 @@ LF_INLINE V round_copy(V x, const Bf16*) {
 
 template <class V, bool kRounds>
 struct Operands<V, float, kRounds> {
-  static LF_INLINE V round(V x) { return kRounds ? x.to_bf16() : x; }
+  static LF_INLINE V gradient(V x) { return kRounds ? round_gradient(x) : x; }
   static LF_INLINE V prob(V x) { return kRounds ? round_prob(x) : x; }
   template <class T>
   static LF_INLINE V copy(V x, const T* source) {
@@ -247,7 +252,7 @@ struct Operands<V, float, kRounds> {
 
 template <class V>
 struct Operands<V, Bf16, true> {
-  static LF_INLINE V round(V x) { return x.to_bf16(); }
+  static LF_INLINE V gradient(V x) { return round_gradient(x); }
   static LF_INLINE V prob(V x) { return round_prob(x); }
   template <class T>
   static LF_INLINE V copy(V x, const T* source) {

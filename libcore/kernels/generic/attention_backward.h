@@ -281,7 +281,7 @@ struct Backward {
     const V factor = V::set1(scale);
     const auto keep = [&](int j, const Pair& x, const Pair& y) {
       const int64_t at = static_cast<int64_t>(j / kNr) * kPanel + static_cast<int64_t>(r) * kNr;
-      const V ds = Ops::round(x.ds), ds_odd = Ops::round(y.ds);
+      const V ds = Ops::gradient(x.ds), ds_odd = Ops::gradient(y.ds);
       if (part.want_kv) {
         Ops::template store_pair<kNr>(Ops::prob(x.p), Ops::prob(y.p), prob_panels + at, j % kNr);
         Ops::template store_pair<kNr>(ds, ds_odd, dscore_panels + at, j % kNr);
