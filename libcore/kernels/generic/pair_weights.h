@@ -102,7 +102,7 @@ struct PairWeights {
                               typename Tile::Operand* dst) {
     if (w.elem == Elem::kNf4) return panel_of_nf4<Tile>(w, j0, n0, n, dst);
     const int64_t pairs = (n + 1) / 2;
-    typename Ops::Table t;
+    typename Ops::Table t{};
     for (int64_t p = 0; p < pairs; p += 8, dst += 8 * 128) {
       const int64_t row = n0 + 2 * p;
       const int64_t block = row / 64 * 64 * padded(w.k) + j0 * 64;  // in elements
