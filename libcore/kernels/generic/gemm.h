@@ -16,7 +16,8 @@
 //   or null; make_panel<Tile>(term, n, j0, k0, k, dst): B columns [j0, j0 + kNr), rows [k0, k0 + k)
 //   of one term; columns >= n are 0; few_rows, fuses<Tile>(term), mul_few<Tile>(rows, term, j0, k0,
 //   k, a, c, ldc, accumulate): the product of up to
-//     few_rows rows with that panel, made in registers only, for the terms that fuses() names.
+//     few_rows rows with that panel, made in registers only, for the terms that fuses() names;
+//   ask_ahead<Tile>(term, j0, k0, k, part, parts): prefetches a part of what that panel is made of.
 // j0 is a multiple of kNr, k0 of 128.
 #pragma once
 
@@ -84,6 +85,7 @@ class GemmPiece {
     const int64_t step = round_up((m + pieces - 1) / pieces, kMr);
     for (m0_ = m0; m0_ < m1; m0_ += step) {
       rows_ = at_most(step, m1 - m0_);
+      tiles_ = (rows_ + kMr - 1) / kMr;
       if (whole_k_) {
         run_whole_k();
       } else {
@@ -113,6 +115,13 @@ class GemmPiece {
   static int64_t rows_that_fit(int64_t k) {
     const int64_t bytes = at_most(kABytes, gemm_packed_bytes());
     return k == 0 ? kABytes : bytes / (k * static_cast<int64_t>(sizeof(Operand))) / kMr * kMr;
+  }
+
+  // The first row of a row tile. Tiles are of about equal size: a last one of one or two rows would
+  // leave the multipliers waiting for their sums.
+  int64_t tile_row(int64_t tile) const { return tile * rows_ / tiles_; }
+  int tile_rows(int64_t tile) const {
+    return static_cast<int>(tile_row(tile + 1) - tile_row(tile));
   }
 
   // Cuts K into equal blocks of at most kc, or a little more.
@@ -213,9 +222,10 @@ class GemmPiece {
     const int64_t part = term.a_transposed ? kTransposeBlock : k;
     for (int64_t kk = 0; kk < k; kk += part) {
       const int64_t count = at_most(part, k - kk);
-      for (int64_t i = 0; i < rows_; i += kMr) {
-        const int valid = static_cast<int>(at_most(kMr, rows_ - i));
-        Operand* out = dst + i / kMr * a_panel_ + kk * kMr;
+      for (int64_t tile = 0; tile < tiles_; ++tile) {
+        const int64_t i = tile_row(tile);
+        const int valid = tile_rows(tile);
+        Operand* out = dst + tile * a_panel_ + kk * kMr;
         if (term.a_transposed) {
           Tile::pack_a_t(src + (k0 + kk) * ld + m0_ + i, ld, valid, count, out);
         } else {
@@ -231,13 +241,15 @@ class GemmPiece {
                        static_cast<int>(at_most(kNr, n1_ - j0))};
     const bool few = rows_ <= Isa::few_rows && has_fused_part(at, end);
     const Operand* b = few ? nullptr : make_panel(at, end, j0);
-    for (int64_t i = 0; i < rows_; i += kMr) {
-      const int mr = static_cast<int>(at_most(kMr, rows_ - i));
+    for (int64_t tile = 0; tile < tiles_; ++tile) {
+      const int64_t i = tile_row(tile);
+      const int mr = tile_rows(tile);
       const Sums t = start_tile(mr, m0_ + i, cols, sums + i * kNr);
       if (few) {
         mul_few(at, end, mr, j0, a, t);
       } else {
-        Tile::mul(mr, static_cast<int>(kNr), k_, a + i / kMr * a_panel_, b, t.c, t.ld, !first_);
+        ask_ahead(at, end, j0, tile);
+        Tile::mul(mr, static_cast<int>(kNr), k_, a + tile * a_panel_, b, t.c, t.ld, !first_);
       }
       finish_tile(mr, m0_ + i, cols, t);
     }
@@ -253,6 +265,23 @@ class GemmPiece {
       Isa::template make_panel<Tile>(term, job_.n, j0, k0, k, b_ + offset * kNr);
     });
     return b_;
+  }
+
+  // Asks for a tile's share of the weight that the next panel is made of: while the multipliers
+  // work, memory would have nothing to do.
+  void ask_ahead(KPlace at, KPlace end, int64_t j0, int64_t tile) const {
+    KPlace from = at;
+    if (whole_k_) {
+      from = end;
+      if (from.term == job_.n_terms) from = KPlace{0, 0};
+      if (from.term == 0 && from.k == 0) j0 += kNr;
+    } else {
+      j0 += kNr;
+    }
+    const GemmTerm& term = job_.terms[from.term];
+    if (j0 >= n1_ || term.k == 0) return;
+    const int64_t k = at_most(k_limit_, term.k - from.k);
+    Isa::template ask_ahead<Tile>(term, j0, from.k, k, tile, tiles_);
   }
 
   bool has_fused_part(KPlace at, KPlace end) const {
@@ -331,7 +360,7 @@ class GemmPiece {
   int64_t k_total_ = 0, k_limit_ = 0;
   bool whole_k_ = false, sums_wait_ = false;
   // The row block and K block under way.
-  int64_t m0_ = 0, rows_ = 0, k_ = 0, a_panel_ = 0;
+  int64_t m0_ = 0, rows_ = 0, tiles_ = 0, k_ = 0, a_panel_ = 0;
   bool first_ = true, last_ = false;
 };
 

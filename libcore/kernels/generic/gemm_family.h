@@ -3,6 +3,7 @@
 
 #include "kernels/generic/gemm.h"
 #include "kernels/generic/gemm_table.h"
+#include "kernels/generic/nf4.h"
 #include "kernels/generic/weight_rows.h"
 
 namespace loongforge::kernels {
@@ -39,6 +40,44 @@ struct GemmIsa {
     return term.b_kind == GemmTerm::B::kWeightT
                ? Weights::template direct_panel<Tile>(*term.w, j0, k0)
                : nullptr;
+  }
+
+  // In a weight, whose blocks are contiguous: the lines of a panel are asked for in equal parts.
+  template <class Tile>
+  static LF_INLINE void ask_ahead(const GemmTerm& term, int64_t j0, int64_t k0, int64_t k,
+                                  int64_t part, int64_t parts) {
+    if (term.b_kind != GemmTerm::B::kWeightT && term.b_kind != GemmTerm::B::kWeight) return;
+    const PackedWeight& w = *term.w;
+    const bool transposed = term.b_kind == GemmTerm::B::kWeightT;
+    // Pieces of `bytes`, `step` apart.
+    int64_t pieces, step, bytes;
+    const uint8_t* p;
+    constexpr int64_t kPanel = Ops::kNr;
+    if (w.elem == Elem::kNf4) {
+      constexpr int64_t kBytes = kNf4BlockBytes<kPanel>;
+      p = nf4_block<kPanel>(w, transposed ? j0 : k0, transposed ? k0 : j0);
+      pieces = transposed ? 1 : (k + kPanel - 1) / kPanel;
+      bytes = transposed ? (k + kNf4Block - 1) / kNf4Block * kBytes : kBytes;
+      step = nf4_panel_bytes<kPanel>(w.k);
+    } else {
+      const int64_t row = Weights::padded(w.k) * elem_bytes(w.elem);
+      const int64_t column = kPanel * elem_bytes(w.elem);
+      p = w.data + (transposed ? j0 * row + k0 * column : k0 * row + j0 * column);
+      pieces = transposed ? 1 : (k + kPanel - 1) / kPanel;
+      bytes = (transposed ? k : kPanel) * column;
+      step = kPanel * row;
+    }
+    const int64_t lines = (bytes + 63) / 64, all = pieces * lines;
+    const int64_t end = (part + 1) * all / parts;
+    int64_t line = part * all / parts;
+    const uint8_t* piece = p + line / lines * step;
+    for (int64_t i = line % lines; line < end; ++line) {
+      __builtin_prefetch(piece + i * 64, 0, 2);
+      if (++i == lines) {
+        i = 0;
+        piece += step;
+      }
+    }
   }
 
   template <class Tile>
