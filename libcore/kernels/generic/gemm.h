@@ -17,7 +17,8 @@
 //   of one term; columns >= n are 0; few_rows, fuses<Tile>(term), mul_few<Tile>(rows, term, j0, k0,
 //   k, a, c, ldc, accumulate): the product of up to
 //     few_rows rows with that panel, made in registers only, for the terms that fuses() names;
-//   ask_ahead<Tile>(term, j0, k0, k, part, parts): prefetches a part of what that panel is made of.
+//   ask_ahead<Tile>(term, j0, k0, k, part, parts, pairs): prefetches a part of what that panel is
+//     made of, or says what a tile of so many pairs of k should.
 // j0 is a multiple of kNr, k0 of 128.
 #pragma once
 
@@ -25,6 +26,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/generic/pack.h"
+#include "kernels/generic/register_tile.h"
 
 namespace loongforge::kernels {
 namespace {
@@ -248,8 +250,8 @@ class GemmPiece {
       if (few) {
         mul_few(at, end, mr, j0, a, t);
       } else {
-        ask_ahead(at, end, j0, tile);
-        Tile::mul(mr, static_cast<int>(kNr), k_, a + tile * a_panel_, b, t.c, t.ld, !first_);
+        Tile::mul(mr, static_cast<int>(kNr), k_, a + tile * a_panel_, b, t.c, t.ld, !first_,
+                  ask_ahead(at, end, j0, tile));
       }
       finish_tile(mr, m0_ + i, cols, t);
     }
@@ -267,21 +269,16 @@ class GemmPiece {
     return b_;
   }
 
-  // Asks for a tile's share of the weight that the next panel is made of: while the multipliers
-  // work, memory would have nothing to do.
-  void ask_ahead(KPlace at, KPlace end, int64_t j0, int64_t tile) const {
-    KPlace from = at;
-    if (whole_k_) {
-      from = end;
-      if (from.term == job_.n_terms) from = KPlace{0, 0};
-      if (from.term == 0 && from.k == 0) j0 += kNr;
-    } else {
-      j0 += kNr;
-    }
-    const GemmTerm& term = job_.terms[from.term];
-    if (j0 >= n1_ || term.k == 0) return;
-    const int64_t k = at_most(k_limit_, term.k - from.k);
-    Isa::template ask_ahead<Tile>(term, j0, from.k, k, tile, tiles_);
+  // A tile's share of the weight that the next panel is made of: while the multipliers work, memory
+  // would have nothing to do.
+  Ahead ask_ahead(KPlace at, KPlace end, int64_t j0, int64_t tile) const {
+    KPlace next = at;
+    if (whole_k_) next = end.term == job_.n_terms ? KPlace{0, 0} : end;
+    if (!whole_k_ || end.term == job_.n_terms) j0 += kNr;
+    const GemmTerm& term = job_.terms[next.term];
+    const int64_t k = at_most(k_limit_, term.k - next.k);
+    if (j0 >= n1_ || k <= 0 || k_ == 0) return {};
+    return Isa::template ask_ahead<Tile>(term, j0, next.k, k, tile, tiles_, k_ / 2);
   }
 
   bool has_fused_part(KPlace at, KPlace end) const {

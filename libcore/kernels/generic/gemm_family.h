@@ -44,40 +44,36 @@ struct GemmIsa {
 
   // In a weight, whose blocks are contiguous: the lines of a panel are asked for in equal parts.
   template <class Tile>
-  static LF_INLINE void ask_ahead(const GemmTerm& term, int64_t j0, int64_t k0, int64_t k,
-                                  int64_t part, int64_t parts) {
-    if (term.b_kind != GemmTerm::B::kWeightT && term.b_kind != GemmTerm::B::kWeight) return;
-    const PackedWeight& w = *term.w;
-    const bool transposed = term.b_kind == GemmTerm::B::kWeightT;
-    // Pieces of `bytes`, `step` apart.
-    int64_t pieces, step, bytes;
-    const uint8_t* p;
+  static Ahead ask_ahead(const GemmTerm& term, int64_t j0, int64_t k0, int64_t k, int64_t part,
+                         int64_t parts, int64_t pairs) {
     constexpr int64_t kPanel = Ops::kNr;
-    if (w.elem == Elem::kNf4) {
-      constexpr int64_t kBytes = kNf4BlockBytes<kPanel>;
-      p = nf4_block<kPanel>(w, transposed ? j0 : k0, transposed ? k0 : j0);
-      pieces = transposed ? 1 : (k + kPanel - 1) / kPanel;
-      bytes = transposed ? (k + kNf4Block - 1) / kNf4Block * kBytes : kBytes;
-      step = nf4_panel_bytes<kPanel>(w.k);
-    } else {
-      const int64_t row = Weights::padded(w.k) * elem_bytes(w.elem);
-      const int64_t column = kPanel * elem_bytes(w.elem);
-      p = w.data + (transposed ? j0 * row + k0 * column : k0 * row + j0 * column);
-      pieces = transposed ? 1 : (k + kPanel - 1) / kPanel;
-      bytes = (transposed ? k : kPanel) * column;
-      step = kPanel * row;
+    if (term.b_kind == GemmTerm::B::kWeightT) {
+      const PackedWeight& w = *term.w;
+      const bool nf4 = w.elem == Elem::kNf4;
+      const uint8_t* p =
+          nf4 ? nf4_block<kPanel>(w, j0, k0)
+              : w.data + (j0 * Weights::padded(w.k) + k0 * kPanel) * elem_bytes(w.elem);
+      const int64_t bytes = nf4 ? (k + kNf4Block - 1) / kNf4Block * kNf4BlockBytes<kPanel>
+                                : k * kPanel * elem_bytes(w.elem);
+      return {p + bytes * part / parts, bytes / (parts * pairs)};
     }
-    const int64_t lines = (bytes + 63) / 64, all = pieces * lines;
-    const int64_t end = (part + 1) * all / parts;
-    int64_t line = part * all / parts;
-    const uint8_t* piece = p + line / lines * step;
-    for (int64_t i = line % lines; line < end; ++line) {
-      __builtin_prefetch(piece + i * 64, 0, 2);
-      if (++i == lines) {
-        i = 0;
-        piece += step;
-      }
-    }
+    if (term.b_kind == GemmTerm::B::kWeight) ask_rows(*term.w, j0, k0, k, part, parts);
+    return {};
+  }
+  // W: pieces of a panel's width, far apart.
+  static void ask_rows(const PackedWeight& w, int64_t j0, int64_t n0, int64_t n, int64_t part,
+                       int64_t parts) {
+    constexpr int64_t kPanel = Ops::kNr;
+    const bool nf4 = w.elem == Elem::kNf4;
+    const int64_t row = nf4 ? 0 : Weights::padded(w.k) * elem_bytes(w.elem);
+    const uint8_t* first =
+        nf4 ? nf4_block<kPanel>(w, n0, j0) : w.data + n0 * row + j0 * kPanel * elem_bytes(w.elem);
+    const int64_t lines =
+        (nf4 ? kNf4BlockBytes<kPanel> : kPanel * kPanel * elem_bytes(w.elem)) / 64;
+    const int64_t step = nf4 ? nf4_panel_bytes<kPanel>(w.k) : kPanel * row;
+    const int64_t all = (n + kPanel - 1) / kPanel * lines;
+    for (int64_t i = part * all / parts; i < (part + 1) * all / parts; ++i)
+      __builtin_prefetch(first + i / lines * step + i % lines * 64, 0, 2);
   }
 
   template <class Tile>

@@ -91,11 +91,11 @@ struct PairTile {
   static size_t b_panel_elems(int64_t k) { return static_cast<size_t>(panel_elems<kNr>(k)); }
 
   static void mul(int mr, int nr, int64_t k, const Operand* a, const Operand* b, float* c,
-                  int64_t ldc, bool accumulate) {
-    if (nr == kNr && k > 0) return Tiles::mul(mr, (k + 1) / 2, a, b, c, ldc, accumulate);
+                  int64_t ldc, bool accumulate, Ahead ahead = {}) {
+    if (nr == kNr && k > 0) return Tiles::mul(mr, (k + 1) / 2, a, b, c, ldc, accumulate, ahead);
     alignas(64) float tile[kMr * kNr] = {};
     if (accumulate) load_tile<kNr>(mr, nr, c, ldc, tile);
-    if (k > 0) Tiles::mul(mr, (k + 1) / 2, a, b, tile, kNr, true);
+    if (k > 0) Tiles::mul(mr, (k + 1) / 2, a, b, tile, kNr, true, ahead);
     store_tile<kNr>(mr, nr, tile, c, ldc);
   }
 

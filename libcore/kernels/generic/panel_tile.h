@@ -23,12 +23,12 @@ struct PanelTile {
   static size_t b_panel_elems(int64_t k) { return static_cast<size_t>(panel_elems<kNr>(k)); }
 
   static void mul(int mr, int nr, int64_t k, const float* a, const float* b, float* c, int64_t ldc,
-                  bool accumulate) {
+                  bool accumulate, Ahead ahead = {}) {
     using Tiles = typename Ops::template Tiles<kRound>;
-    if (nr == kNr && k > 0) return Tiles::mul(mr, (k + 1) / 2, a, b, c, ldc, accumulate);
+    if (nr == kNr && k > 0) return Tiles::mul(mr, (k + 1) / 2, a, b, c, ldc, accumulate, ahead);
     alignas(64) float tile[kMr * kNr] = {};
     if (accumulate) load_tile<kNr>(mr, nr, c, ldc, tile);
-    if (k > 0) Tiles::mul(mr, (k + 1) / 2, a, b, tile, kNr, true);
+    if (k > 0) Tiles::mul(mr, (k + 1) / 2, a, b, tile, kNr, true, ahead);
     store_tile<kNr>(mr, nr, tile, c, ldc);
   }
 

@@ -14,6 +14,12 @@
 namespace loongforge::kernels {
 namespace {
 
+// What a tile asks of memory while it multiplies: a line at p, p + step, ... with every pair of k.
+struct Ahead {
+  const uint8_t* p = nullptr;
+  int64_t step = 0;
+};
+
 // Each element of k is a step of its own: fp32 operands.
 template <class Ops>
 struct FmaStep {
@@ -59,13 +65,15 @@ struct FmaStep {
 // REQUIRES pairs > 0.
 template <class Step, int kRows, bool kFromC>
 [[gnu::noinline]] void mul_tile(int64_t pairs, const void* a_panel, const void* b_panel, float* c,
-                                int64_t ldc) {
+                                int64_t ldc, const uint8_t* ahead, int64_t step) {
   using R = typename Step::R;
   constexpr int kVecs = Step::kNr / R::kLanes;
   const auto* a = static_cast<const typename Step::Element*>(a_panel);
   const auto* b = static_cast<const typename Step::Element*>(b_panel);
   LF_TILE_ROWS(LF_TILE_START)
   do {
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += step;
     LF_TILE_K
     if constexpr (Step::kPerPair == 2) LF_TILE_K
   } while (--pairs > 0);
@@ -138,14 +146,17 @@ struct RegisterTiles {
 
   // c[mr][kNr], pairs > 0.
   static void mul(int mr, int64_t pairs, const void* a, const void* b, float* c, int64_t ldc,
-                  bool from_c) {
-    using Fn = void (*)(int64_t, const void*, const void*, float*, int64_t);
+                  bool from_c, Ahead ahead) {
+    using Fn =
+        void (*)(int64_t, const void*, const void*, float*, int64_t, const uint8_t*, int64_t);
+    // Nothing to ask for: a line that is there.
+    if (ahead.p == nullptr) ahead.p = static_cast<const uint8_t*>(a);
     static constexpr Fn kFns[2][6] = {
         {mul_tile<Step, 1, false>, mul_tile<Step, 2, false>, mul_tile<Step, 3, false>,
          mul_tile<Step, 4, false>, mul_tile<Step, 5, false>, mul_tile<Step, 6, false>},
         {mul_tile<Step, 1, true>, mul_tile<Step, 2, true>, mul_tile<Step, 3, true>,
          mul_tile<Step, 4, true>, mul_tile<Step, 5, true>, mul_tile<Step, 6, true>}};
-    kFns[from_c][mr - 1](pairs, a, b, c, ldc);
+    kFns[from_c][mr - 1](pairs, a, b, c, ldc, ahead.p, ahead.step);
   }
 
   // c[mr][nr], nr a multiple of 16, pairs > 0.

@@ -130,7 +130,7 @@ struct ScalarTiles {
     return kRounds ? sum + x * y : fmaf(x, y, sum);
   }
   static void mul(int mr, int64_t pairs, const float* a, const float* b, float* c, int64_t ldc,
-                  bool from_c) {
+                  bool from_c, Ahead /*ahead*/) {
     float sum[kRows][kCols] = {};
     if (from_c) load_tile<kCols>(mr, kCols, c, ldc, sum[0]);
     for (int64_t k = 0; k < 2 * pairs; ++k, a += kRows, b += kCols)
