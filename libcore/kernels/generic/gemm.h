@@ -272,12 +272,13 @@ class GemmPiece {
   // A tile's share of the weight that the next panel is made of: while the multipliers work, memory
   // would have nothing to do.
   Ahead ask_ahead(KPlace at, KPlace end, int64_t j0, int64_t tile) const {
+    if (k_ == 0) return {};
     KPlace next = at;
     if (whole_k_) next = end.term == job_.n_terms ? KPlace{0, 0} : end;
     if (!whole_k_ || end.term == job_.n_terms) j0 += kNr;
     const GemmTerm& term = job_.terms[next.term];
     const int64_t k = at_most(k_limit_, term.k - next.k);
-    if (j0 >= n1_ || k <= 0 || k_ == 0) return {};
+    if (j0 >= n1_ || k <= 0) return {};
     return Isa::template ask_ahead<Tile>(term, j0, next.k, k, tile, tiles_, k_ / 2);
   }
 
