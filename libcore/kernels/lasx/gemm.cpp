@@ -1,0 +1,8 @@
+#include "kernels/lasx/ops.h"
+#include "kernels/generic/panel_gemm.h"
+
+namespace loongforge::kernels::lasx {
+
+extern const GemmTable kGemmTable = PanelGemm<Ops>::table();
+
+}  // namespace loongforge::kernels::lasx
