@@ -2,23 +2,7 @@
 #include "kernels/generic/attention_family.h"
 
 namespace loongforge::kernels::lsx {
-namespace {
 
-struct Choice {
-  using V = lsx::V;
-  using TileBf16 = PanelTile<Ops, true>;
-  using TileF32 = PanelTile<Ops, false>;
-  template <class Operand, bool kRounds>
-  using Strided = PanelStrided<Ops, kRounds>;
-  static constexpr int kStrips = 8;
-  static constexpr int kQueries = 96;
-  static constexpr int kKeys = 128;
-};
-using Family = AttentionFamily<Choice>;
-
-}  // namespace
-
-extern const AttentionTable kAttentionTable = {Family::scratch_bytes, Family::forward,
-                                               Family::backward};
+extern const AttentionTable kAttentionTable = AttentionFamily<PanelAttention<Ops>>::table();
 
 }  // namespace loongforge::kernels::lsx

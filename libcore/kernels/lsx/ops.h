@@ -134,6 +134,7 @@ struct Ops {
   // A panel of B takes half of the first cache (64 KiB), A is kept within the second.
   static constexpr int64_t kABytes = 512 << 10;
   static constexpr int64_t kKBlock = 512, kShortKBlock = 256;
+  static constexpr int kStrips = 8, kQueries = 96, kKeys = 128;  // blocks of attention
   static constexpr int64_t kRowsAhead = 16;
   static constexpr int64_t kFewAhead = 1024;
 
