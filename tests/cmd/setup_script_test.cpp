@@ -413,7 +413,7 @@ TEST_CASE("setup script: on this machine, sourced and run, as root and as anothe
 // The loong64 programs of the root run by the user-mode emulator; what they read of the processor
 // is its.
 TEST_CASE("setup script: under emulation of LoongArch, LASX on and off") {
-  const char* given = std::getenv("LF_LOONGARCH_ENV");
+  const char* given = std::getenv("LOONGFORGE_LOONGARCH_ENV");
   const fs::path environment =
       given != nullptr ? fs::path(given) : source_dir() / "build" / "loongarch" / "env";
   const fs::path root = environment / "tools" / "opt" / "loong64";
@@ -421,7 +421,7 @@ TEST_CASE("setup script: under emulation of LoongArch, LASX on and off") {
       (!fs::exists("/proc/sys/fs/binfmt_misc/loongforge-loong64") &&
        !fs::exists("/proc/sys/fs/binfmt_misc/loong64"))) {
     MESSAGE(
-        "SKIPPED: the LoongArch environment is not there (scripts/loongarch; LF_LOONGARCH_ENV)");
+        "SKIPPED: the LoongArch environment is not there (scripts/loongarch; LOONGFORGE_LOONGARCH_ENV)");
     return;
   }
   const TempDir work;
