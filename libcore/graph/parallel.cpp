@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "kernels/fp8_gemm.h"
 
 namespace loongforge::graph {
 namespace {
@@ -12,7 +13,7 @@ double seconds_now() { return static_cast<double>(monotonic_ns()) * 1e-9; }
 }  // namespace
 
 void run_gemm(ThreadPool& pool, const kernels::GemmJob& job) {
-  pool.reserve_scratch(kernels::gemm_scratch_bytes());
+  pool.reserve_scratch(kernels::loongblas_fp8_gemm_scratch_bytes(job));
   int64_t m_step = 1, n_step = 1;
   kernels::gemm_steps(job.precision, &m_step, &n_step);
   const int64_t threads = pool.threads();
@@ -30,10 +31,10 @@ void run_gemm(ThreadPool& pool, const kernels::GemmJob& job) {
   }
   pool.run(m_tasks * n_tasks, [&](int64_t task, int worker) {
     const int64_t i = task / n_tasks, j = task % n_tasks;
-    kernels::gemm(job, std::min(job.m, m_units * i / m_tasks * m_step),
-                  std::min(job.m, m_units * (i + 1) / m_tasks * m_step),
-                  std::min(job.n, n_units * j / n_tasks * n_step),
-                  std::min(job.n, n_units * (j + 1) / n_tasks * n_step), pool.scratch(worker));
+    kernels::loongblas_fp8_gemm(job, std::min(job.m, m_units * i / m_tasks * m_step),
+                                std::min(job.m, m_units * (i + 1) / m_tasks * m_step),
+                                std::min(job.n, n_units * j / n_tasks * n_step),
+                                std::min(job.n, n_units * (j + 1) / n_tasks * n_step), pool.scratch(worker));
   });
 }
 

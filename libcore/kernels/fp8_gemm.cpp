@@ -65,7 +65,7 @@ bool has_fp8_a(const GemmJob& job) noexcept {
 
 const NativeFp8* native_for(const GemmJob& job) noexcept {
   const NativeFp8* table = native_fp8();
-  return table != nullptr && table->takes(job) ? table : nullptr;
+  return table != nullptr && has_fp8_a(job) && table->takes(job) ? table : nullptr;
 }
 
 }  // namespace

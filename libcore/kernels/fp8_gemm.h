@@ -8,6 +8,7 @@
 // gemm() takes; formats may differ (hybrid: E5M2 gradients with E4M3 values). The operands are the
 // values of the codes, exact (under 2^-55: 0). REQUIRES precision kBf16.
 //
+// A job whose a are all bf16 or fp32 is gemm()'s.
 // Where native_fp8() has a table that takes the job, it computes. Otherwise A is decoded block by
 // block, weights as gemm() does, and the result has the bits of gemm() of the decoded operands: the
 // same on every ISA, split and thread count. Decoding is exact, so nothing has to be compensated.

@@ -3,11 +3,12 @@
 // loongblas_fp8_gemm decodes.
 //
 // A table's contract. It gets jobs as loongblas_fp8_gemm does (fp8_gemm.h) and may refuse any:
-// takes() is asked for each, also before scratch_bytes(). What it computes: every product of two
-// code values exact, every sum in fp32 or wider and in any order, scales applied as powers of two,
-// c and bias as in gemm.h. So its results are not bit-equal to the kernels' (DESIGN 4 takes them
-// out of that promise), and lie within k * 2^-24 * sum |a * b| of the exact ones. A packed weight
-// is in the byte order of the active ISA: a table belongs to the ISA folder whose order it reads.
+// takes() is asked for each, also before scratch_bytes(). What it computes: operands that are no
+// codes rounded to bf16 as gemm() rounds them, every product exact, every sum in fp32 or wider and
+// in any order, scales applied as powers of two, c and bias as in gemm.h. So its results are not
+// bit-equal to the kernels' (DESIGN 4 takes them out of that promise), and lie within k * 2^-24 *
+// sum |a * b| of the exact ones. A packed weight is in the byte order of the active ISA: a table
+// belongs to the ISA folder whose order it reads.
 //
 // Thread-safety: set_native_fp8() only while no kernel runs; a table's functions as gemm().
 #pragma once

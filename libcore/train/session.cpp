@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "graph/validate.h"
 #include "kernels/gemm.h"
+#include "kernels/native_fp8.h"
 #include "topo/machine.h"
 #include "train/adapter_io.h"
 #include "train/training_data.h"
@@ -100,6 +101,9 @@ Session::Session(const TrainOptions& options, const Output& output)
   check_options(options);
   check_paths(options);
   for (const std::string& note : options.precision_notes) log_info(note);
+  if (options.recipe.activations == quant::Activations::kCompute && kernels::native_fp8() != nullptr)
+    log_info(std::string("--fp8_activations compute: products run on this CPU's FP8 instructions (") + kernels::native_fp8()->name +
+             "), so results differ in the last bits from those of CPUs without");
   const topo::Machine machine = topo::read_machine();
   kernels::gemm_set_cache(static_cast<int64_t>(machine.l2_bytes) / std::max(1, machine.l2_cores));
   const int threads = options.threads > 0 ? options.threads : machine.default_threads();

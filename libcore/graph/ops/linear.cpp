@@ -4,13 +4,15 @@
 // dW_s = dY_s^T X with X as it was saved (FP8 codes, 1 x 128 blocks); dB_s^T = scale H_s^T dY_s; dbias_s = 1^T dY_s.
 // With dropout A reads a masked copy of x; the same mask is applied again to the saved codes. With Activations::kCompute x and dY
 // are FP8 before any product with W (and x before A): forward, dX and dW use the values of one set of codes. The adapters'
-// dH and dB read dY as it is.
+// dH and dB read dY as it is. Those products read the codes themselves where a CPU multiplies FP8 (kernels/native_fp8.h), else
+// their values, decoded once.
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "graph/ops/ops.h"
 #include "graph/parallel.h"
+#include "kernels/native_fp8.h"
 #include "kernels/optim.h"
 #include "kernels/rows.h"
 
@@ -37,6 +39,7 @@ class Linear final : public Op {
       trains_weights_ |= seg.trainable >= 0;
       trains_biases_ |= seg.bias_trainable >= 0;
     }
+    native_ = computes() && kernels::native_fp8() != nullptr;
   }
 
   std::vector<OutputSpec> outputs() const override {
@@ -57,18 +60,19 @@ class Linear final : public Op {
       specs[kMasked] = {s_.k, s_.elem};
     }
     if (computes()) {
-      if (forward) specs[kImage] = {s_.k, s_.elem};
+      if (forward && !native_) specs[kImage] = {s_.k, s_.elem};
       if (!forward) {
-        int64_t all = 0, widest = 0, blocks = 0;
+        int64_t all = 0, widest = 0, all_blocks = 0, most_blocks = 0;
         for (const LinearSegment& seg : s_.segments) {
           all += seg.n;
           widest = std::max(widest, seg.n);
-          blocks = std::max(blocks, seg.gradient.exps_ld());
+          all_blocks += seg.gradient.exps_ld();
+          most_blocks = std::max(most_blocks, seg.gradient.exps_ld());
         }
-        specs[kDyImage] = {all, s_.elem};
         specs[kDySource] = {widest, s_.elem};
-        specs[kDyCodes] = {widest, Elem::kE4M3};
-        specs[kDyExps] = {blocks, Elem::kE4M3};
+        if (!native_) specs[kDyImage] = {all, s_.elem};
+        specs[kDyCodes] = {native_ ? all : widest, Elem::kE4M3};
+        specs[kDyExps] = {native_ ? all_blocks : most_blocks, Elem::kE4M3};
       }
     }
     if (quantizes() || (forward && computes())) {
@@ -94,9 +98,9 @@ class Linear final : public Op {
   void forward(RunContext& c, const Instruction& i) const override {
     Mat x = c.mat(i.in[0]);
     if (computes()) {
-      const MatOut image = c.out(i.temp[kImage]);
-      input_codes(c, i, image, i.phase == Phase::kForward);
-      x = {image.data, image.ld, image.elem};
+      const MatOut image = native_ ? no_image() : c.out(i.temp[kImage]);
+      const Mat codes = input_codes(c, i, image, i.phase == Phase::kForward);
+      x = native_ ? codes : Mat{image.data, image.ld, image.elem};
     }
     if (s_.total_rank > 0) project_down(c, i, x);
     Timed timed(c, &Profile::gemm);
@@ -150,6 +154,7 @@ class Linear final : public Op {
   }
   bool computes() const { return s_.activations == quant::Activations::kCompute && s_.elem == Elem::kBf16; }
   int64_t mask_bytes() const { return (s_.k + 7) / 8; }
+  MatOut no_image() const { return {nullptr, 0, s_.elem}; }
   const Adapter* adapter(RunContext& c, const LinearSegment& seg) const {
     return seg.path.empty() ? nullptr : c.params.adapter(seg.path);
   }
@@ -188,7 +193,7 @@ class Linear final : public Op {
   }
 
   void project_down(RunContext& c, const Instruction& i, Mat x) const {
-    if (s_.dropout > 0) x = masked(c, i, x);
+    if (s_.dropout > 0) x = masked(c, i, native_ ? decoded(c, i, x) : x);
     Timed timed(c, &Profile::adapter_gemm);
     const MatOut h = c.out(i.aux[0]);
     for_adapter_groups(c, [&](const Adapter& first, int64_t rank0, int64_t ranks) {
@@ -218,7 +223,7 @@ class Linear final : public Op {
   // X as the weight gradients read it: FP8 codes of its bf16 value, or itself.
   Mat saved_input(RunContext& c, const Instruction& i) const {
     Mat x = c.mat(i.in[0]);
-    if (quantizes()) x = input_codes(c, i, {nullptr, 0, s_.elem}, !computes());
+    if (quantizes()) x = input_codes(c, i, no_image(), !computes());
     if (s_.dropout <= 0) return x;
     if (quantizes()) x = decoded(c, i, x);
     return masked(c, i, x);
@@ -232,12 +237,12 @@ class Linear final : public Op {
   Mat input_codes(RunContext& c, const Instruction& i, const MatOut& image, bool count) const {
     return round_to_fp8(c, s_.input, c.mat(i.in[0]), c.raw<uint8_t>(i.temp[kCodes]), c.raw<int8_t>(i.temp[kExps]), image, count);
   }
-  // Each dY becomes the values of its FP8 codes. Their source is its bf16 value, also where dY is the fp32 gradient of the
+  // Each dY becomes its FP8 codes, or their values. Their source is its bf16 value, also where dY is the fp32 gradient of the
   // residual stream inside a block.
   void round_gradients(RunContext& c, const Instruction& i, std::vector<Mat>* dy) const {
-    int64_t col = 0;
+    int64_t col = 0, block = 0;
     for (size_t s = 0; s < s_.segments.size(); ++s) {
-      const MatOut image = columns(c.out(i.temp[kDyImage]), col);
+      const MatOut image = native_ ? no_image() : columns(c.out(i.temp[kDyImage]), col);
       Mat& source = (*dy)[s];
       if (source.elem != image.elem) {
         const MatOut narrow = c.out(i.temp[kDySource]);
@@ -248,10 +253,13 @@ class Linear final : public Op {
         });
         source = {narrow.data, narrow.ld, narrow.elem};
       }
-      round_to_fp8(c, s_.segments[s].gradient, source, c.raw<uint8_t>(i.temp[kDyCodes]), c.raw<int8_t>(i.temp[kDyExps]), image,
-                   true);
-      source = {image.data, image.ld, image.elem};
+      // Codes that are read later stand one segment after another.
+      const int64_t codes_at = native_ ? c.tokens() * col : 0, exps_at = native_ ? c.tokens() * block : 0;
+      const Mat codes = round_to_fp8(c, s_.segments[s].gradient, source, c.raw<uint8_t>(i.temp[kDyCodes]) + codes_at,
+                                     c.raw<int8_t>(i.temp[kDyExps]) + exps_at, image, true);
+      source = native_ ? codes : Mat{image.data, image.ld, image.elem};
       col += s_.segments[s].n;
+      block += s_.segments[s].gradient.exps_ld();
     }
   }
   static const void* row(const Mat& m, int64_t r) {
@@ -320,6 +328,7 @@ class Linear final : public Op {
 
   LinearSpec s_;
   bool trains_weights_ = false, trains_biases_ = false;
+  bool native_ = false;  // products of codes are given the codes
 };
 
 }  // namespace
