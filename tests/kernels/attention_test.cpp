@@ -13,6 +13,7 @@
 #include "base/aligned.h"
 #include "kernels/generic/attention.h"
 #include "kernels/isa.h"
+#include "kernels/scalar/vec.h"
 
 namespace loongforge::kernels {
 
@@ -528,6 +529,28 @@ TEST_CASE("attention: a NaN in a row's own query shows in its results") {
   CHECK(std::isnan(r.o.get(550, 0)));
   CHECK(std::isnan(r.lse[550]));
   CHECK(std::isfinite(r.o.get(549, 0)));
+}
+
+TEST_CASE("attention: P and dS round as bf16 operands do") {
+  using scalar::V;
+  // Every upper half of a significand, with the lower halves around the tie and a sample of others.
+  std::vector<uint32_t> lows = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF};
+  for (uint32_t low = 3; low < 0x10000; low += 509) lows.push_back(low);
+  int wrong = 0;
+  for (const int exponent : {-127, -56, -55, -54, -1, 0, 99}) {
+    for (uint32_t high = 0; high < 256; ++high) {  // the sign and 7 bits
+      for (const uint32_t low : lows) {
+        const uint32_t field = exponent < -126 ? 0 : static_cast<uint32_t>(exponent + 127);
+        const uint32_t u = (high >> 7) << 31 | field << 23 | (high & 127) << 16 | low;
+        float x;
+        std::memcpy(&x, &u, 4);
+        const float expected = bf16_round(x);
+        wrong += attn::round_gradient(V::set1(x)).f[0] != expected ? 1 : 0;
+        if (exponent >= -55) wrong += attn::round_prob(V::set1(x)).f[0] != expected ? 1 : 0;
+      }
+    }
+  }
+  CHECK(wrong == 0);
 }
 
 }  // namespace
