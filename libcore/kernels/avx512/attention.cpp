@@ -11,9 +11,11 @@ struct Choice {
   using TileF32 = avx512::TileF32;
   template <class Operand, bool kRounds>
   using Strided = PairStrided<Ops, typename StepOf<Operand>::Step, Operand>;
-  static constexpr int kStrips = 8;
-  static constexpr int kQueries = 96;
-  static constexpr int kKeys = 256;
+  // Keys and values of long documents come from the third cache: blocks of many rows read them
+  // less.
+  static constexpr int kStrips = 16;
+  static constexpr int kQueries = 192;
+  static constexpr int kKeys = 128;
 };
 // Two forms of the bf16 products with the same results; the CPU decides which is faster.
 using Dot = AttentionFamily<Choice<TileBf16>>;
