@@ -88,7 +88,8 @@ Part random_part(std::filesystem::path model, std::filesystem::path dataset, int
   part.dataset = std::move(dataset);
   part.steps = steps > 0 ? steps : 300;
   part.arguments = shared_arguments(part.steps);
-  append(&part.arguments, {"--learning_rate", "1e-3"});
+  // At 1e-3 this model's training amplifies anything: an adam_epsilon of 1.1e-8 moved bf16's own loss by 2 %. Here by 0.03 %.
+  append(&part.arguments, {"--learning_rate", "3e-4"});
   const std::vector<std::string> tensor = {"--fp8_recipe", "tensor-current"}, delayed = {"--fp8_recipe", "delayed"};
   part.recipes = {
       {kBaseline, "bf16", {"--fp8_precision", "bf16"}},
