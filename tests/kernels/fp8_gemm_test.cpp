@@ -2,6 +2,8 @@
 // What they compute is compared with float64 in op_list_test.cpp.
 #include "kernels/fp8_gemm.h"
 
+#include <algorithm>
+
 #include "kernels/fp8_matrix.h"
 #include "kernels/kernel_test.h"
 #include "kernels/quant.h"
@@ -75,9 +77,9 @@ TEST_CASE("loongblas_fp8_gemm: bits of gemm of the decoded operands, any directi
     const UseIsa use(isa);
     INFO("isa: ", test::isa_label(isa));
     for (const Elem fp8 : {Elem::kE4M3, Elem::kE5M2}) {
-      for (const int64_t m : {1, 3, 65, 387}) {  // 387: more than are decoded at a time
+      for (const int64_t m : {1, 65, 387}) {  // 387: more than are decoded at a time
         std::mt19937 random(static_cast<unsigned>(m));
-        const int64_t n = 133, k = 259;
+        const int64_t n = 37, k = 131;
         const Fp8Matrix x(m, k, fp8, 1, &random), dy(m, n, Elem::kE5M2, 1, &random),
             w(n, k, Elem::kE4M3, 128, &random);
         const PackedFp8 packed(w);
@@ -151,7 +153,7 @@ TEST_CASE("loongblas_fp8_gemm: the smallest scales are flushed as operands are, 
 
 TEST_CASE("fp8_addmm: alpha and beta as its contract rounds them, more than one block of sums") {
   std::mt19937 random(7);
-  const int64_t m = 270, n = 2100, k = 64;
+  const int64_t m = 270, n = 2100, k = 12;
   const Fp8Matrix x(m, k, Elem::kE4M3, 1, &random), w(n, k, Elem::kE4M3, 128, &random);
   for (const Isa isa : testable_isas()) {
     const UseIsa use(isa);
