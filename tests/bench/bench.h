@@ -32,8 +32,9 @@ inline double thread_cpu_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// Runs body(task, worker) for every task and returns the seconds that the threads need where nobody else wants the cores:
-// the CPU time of all tasks spread evenly, or of the longest task where that is more.
+// Runs body(task, worker) for every task and returns the seconds that the threads need where nobody
+// else wants the cores: the CPU time of all tasks spread evenly, or of the longest task where that
+// is more.
 template <class F>
 double run_timed(ThreadPool& pool, int64_t tasks, F&& body) {
   std::vector<double> seconds(static_cast<size_t>(tasks));
@@ -99,9 +100,10 @@ inline double fma_flops(FmaKind kind) {  // of one instruction
 #define LF_BENCH_HIGH                                                            \
   LF_BENCH_ZERO_HIGH("16")                                                       \
   LF_BENCH_ZERO_HIGH("17")                                                       \
-  LF_BENCH_ZERO_HIGH("18") LF_BENCH_ZERO_HIGH("19") LF_BENCH_ZERO_HIGH("20")     \
-      LF_BENCH_ZERO_HIGH("21") LF_BENCH_ZERO_HIGH("22") LF_BENCH_ZERO_HIGH("23") \
-          LF_BENCH_ZERO_HIGH("30") LF_BENCH_ZERO_HIGH("31")
+  LF_BENCH_ZERO_HIGH("18")                                                       \
+  LF_BENCH_ZERO_HIGH("19") LF_BENCH_ZERO_HIGH("20") LF_BENCH_ZERO_HIGH("21")     \
+      LF_BENCH_ZERO_HIGH("22") LF_BENCH_ZERO_HIGH("23") LF_BENCH_ZERO_HIGH("30") \
+          LF_BENCH_ZERO_HIGH("31")
 #define LF_BENCH_YMM(i) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" i "\n"
 #define LF_BENCH_ZMM(i) "vfmadd231ps %%zmm30, %%zmm31, %%zmm" i "\n"
 #define LF_BENCH_DOT(i) "vdpbf16ps %%zmm30, %%zmm31, %%zmm" i "\n"
@@ -237,13 +239,15 @@ class Rounds {
   std::vector<Entry> entries_;
 };
 
-// ---- The command line of a benchmark: --threads N, --rounds N, --isa NAME, --only TEXT.
+// ---- The command line of a benchmark: --threads N, --rounds N, --isa NAME, --only TEXT (of a
+// row's name), --peers on|off.
 struct Options {
   std::vector<int> threads = {1, 2};
   int rounds = 20;
   std::vector<kernels::Isa> isas{kernels::available_isas().begin(),
                                  kernels::available_isas().end()};
   std::string only;
+  bool peers = true;
 };
 inline Options parse_options(int argc, char** argv) {
   Options o;
@@ -263,12 +267,16 @@ inline Options parse_options(int argc, char** argv) {
       o.isas = {isa};
     } else if (ok && flag == "--only") {
       o.only = value;
+    } else if (ok && flag == "--peers") {
+      o.peers = std::string(value) == "on";
+      ok = o.peers || std::string(value) == "off";
     } else {
       ok = false;
     }
     if (ok) continue;
     std::fprintf(stderr,
-                 "usage: %s [--threads N] [--rounds N] [--isa scalar|avx2|avx512] [--only TEXT]\n",
+                 "usage: %s [--threads N] [--rounds N] [--isa scalar|avx2|avx512] [--only TEXT] "
+                 "[--peers on|off]\n",
                  argv[0]);
     std::exit(2);
   }

@@ -1,6 +1,9 @@
 // Speed of gemm against the physical limits: the peak of the multiply-add instruction, and reading
-// memory for one row. Weights rotate over more memory than the caches hold where reading them is
-// the limit.
+// memory for one row; and beside it the products of other libraries. Weights rotate over more
+// memory than the caches hold.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 #include <random>
@@ -9,6 +12,8 @@
 
 #include "bench.h"
 #include "kernels/generic/gemm_table.h"
+#include "bench/peers/peers.h"
+#include "quiet.h"
 
 #ifdef LF_HAVE_AVX512
 namespace loongforge::kernels::avx512 {
@@ -44,6 +49,7 @@ const Shape kShapes[] = {
     {"fwd 4096 M=1", GemmTerm::B::kWeightT, Elem::kE4M3, 1, 4096, 4096},
     {"fwd 4096 M=1 bf16", GemmTerm::B::kWeightT, Elem::kBf16, 1, 4096, 4096},
     {"dX 4096 M=512", GemmTerm::B::kWeight, Elem::kE4M3, 512, 4096, 4096},
+    {"dX 4096 M=128", GemmTerm::B::kWeight, Elem::kE4M3, 128, 4096, 4096},
     {"nf4 fwd 4096 M=512", GemmTerm::B::kWeightT, Elem::kNf4, 512, 4096, 4096},
     {"nf4 fwd 4096 M=32", GemmTerm::B::kWeightT, Elem::kNf4, 32, 4096, 4096},
     {"nf4 fwd 4096 M=4", GemmTerm::B::kWeightT, Elem::kNf4, 4, 4096, 4096},
@@ -66,6 +72,31 @@ const Shape kShapes[] = {
     {"head dX chunk", GemmTerm::B::kWeight, Elem::kBf16, 170, 576, 49152, Elem::kF32},
     {"fp32 fwd", GemmTerm::B::kWeightT, Elem::kF32, 512, 1536, 576, Elem::kF32, 0, false,
      Precision::kF32},
+};
+
+// What a row should reach, as a share of a limit or a multiple of a peer; 0 threads: any number.
+struct Bar {
+  FmaKind kind;
+  const char* row;
+  int threads;
+  const char* of;  // "peak", "read", or a peer's name
+  double least;
+};
+const Bar kBars[] = {
+    {FmaKind::kYmm, "fwd 4096 M=512", 0, "peak", 0.93},
+    {FmaKind::kYmm, "fwd 4096 M=128", 0, "peak", 0.90},
+    {FmaKind::kYmm, "dX 4096 M=512", 0, "peak", 0.93},
+    {FmaKind::kYmm, "dX 4096 M=128", 0, "peak", 0.90},
+    {FmaKind::kYmm, "fwd 4096 M=1", 1, "read", 0.65},
+    {FmaKind::kYmm, "fwd 4096 M=1", 2, "read", 0.75},
+    {FmaKind::kYmm, "fwd 4096 M=1", 0, "OpenBLAS sgemm", 2.0},
+    {FmaKind::kYmm, "fwd 4096 M=512", 0, "oneDNN f32", 0.98},
+    {FmaKind::kZmmDotBf16, "fwd 4096 M=512", 0, "peak", 0.95},
+    {FmaKind::kZmmDotBf16, "fwd 4096 M=128", 0, "peak", 0.94},
+    {FmaKind::kZmmDotBf16, "fwd 4096 M=32", 0, "peak", 0.90},
+    {FmaKind::kZmmDotBf16, "fwd 4096 M=8", 0, "peak", 0.86},
+    {FmaKind::kZmmDotBf16, "dX 4096 M=512", 0, "peak", 0.95},
+    {FmaKind::kZmmDotBf16, "fwd 4096 M=1", 0, "read", 0.92},
 };
 
 // One way of computing products, and the instruction that bounds it.
@@ -199,7 +230,44 @@ class Case {
   int64_t ld_b_ = 0;
 };
 
-void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, int rounds) {
+bool has_peers(const Shape& s) {
+  return s.kind == GemmTerm::B::kWeightT && s.rank == 0 && s.c != Elem::kF32 && s.b == Elem::kE4M3;
+}
+
+// Prints what bars say of one row, or that the machine was too busy to say it.
+class Verdict {
+ public:
+  Verdict(FmaKind kind, const Shape& s, int threads) : kind_(kind), s_(s), threads_(threads) {}
+  void add(const char* of, double ratio) {
+    for (const Bar& bar : kBars) {
+      if (bar.kind != kind_ || std::string(bar.row) != s_.name || std::string(bar.of) != of ||
+          (bar.threads != 0 && bar.threads != threads_))
+        continue;
+      char text[96];
+      std::snprintf(text, sizeof text, "%s%.2f of %s %s", text_.empty() ? "" : "; ", bar.least, of,
+                    ratio >= bar.least ? "met" : "MISSED");
+      text_ += text;
+    }
+  }
+  void print() const {
+    if (text_.empty()) return;
+    const double others = load_.share();
+    if (others > OthersLoad::kLimit) {
+      std::printf("  [not judged: others took %.0f %% of the CPUs]", others * 100);
+    } else {
+      std::printf("  [%s]", text_.c_str());
+    }
+  }
+
+ private:
+  OthersLoad load_;
+  FmaKind kind_;
+  const Shape& s_;
+  int threads_;
+  std::string text_;
+};
+
+void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, const Options& options) {
   const bool memory = s.m <= 4;
   Case test(s, variant.table, pool, memory ? size_t{1} << 30 : size_t{1} << 27);
   Rounds table;
@@ -224,9 +292,25 @@ void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, int rou
     for (int i = 0; i < repeats; ++i) seconds += test.run();
     return test.flops() * repeats / seconds * 1e-9;
   });
-  table.run(rounds);
+  std::vector<std::unique_ptr<Peer>> peers;
+  if (options.peers && has_peers(s)) {
+    const size_t copies = 1 + (size_t{128} << 20) / static_cast<size_t>(s.n * s.k * 2);
+    peers = make_peers({s.m, s.n, s.k, pool.threads(), copies}, variant.kind == FmaKind::kYmm);
+    for (const auto& peer : peers) {
+      table.add(peer->name(), [&, next = size_t{0}]() mutable {
+        const size_t copy = next++ % copies;
+        const double seconds = run_timed(pool, pool.threads(), [&](int64_t part, int) {
+          peer->run(static_cast<int>(part), copy);
+        });
+        return test.flops() / seconds * 1e-9;
+      });
+    }
+  }
+  Verdict verdict(kind, s, pool.threads());
+  table.run(options.rounds);
   std::printf("  %-18s %8.1f GF/s  %5.2f of peak %.1f (best %.2f)", s.name, table.best(row),
               table.median_ratio(row, peak), table.best(peak), table.best_ratio(row, peak));
+  verdict.add("peak", table.median_ratio(row, peak));
   if (memory) {
     const double bytes =
         s.b == Elem::kNf4 ? 0.5 + 4.0 / 64.0 : static_cast<double>(elem_bytes(s.b));
@@ -234,26 +318,60 @@ void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, int rou
     std::printf("  %6.1f GB/s  %5.2f of read %.1f (best %.2f)", table.best(row) * scale,
                 table.median_ratio(row, read) * scale, table.best(read),
                 table.best_ratio(row, read) * scale);
+    verdict.add("read", table.median_ratio(row, read) * scale);
   }
+  for (size_t i = 0; i < peers.size(); ++i) {
+    const std::vector<size_t> other = {row + 1 + i};
+    std::printf("  %s %.1f: x %.2f", table.name(other[0]).c_str(), table.best(other),
+                table.median_ratio(row, other));
+    verdict.add(table.name(other[0]).c_str(), table.median_ratio(row, other));
+  }
+  verdict.print();
   std::printf("\n");
   std::fflush(stdout);
+}
+
+// The libraries beside ours choose their instructions when they are loaded: each ISA has a process
+// of its own, whose environment says so.
+int run_alone(char** argv, const char* isa) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (std::string(isa) == "avx2") {
+      setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+    } else {
+      unsetenv("OPENBLAS_CORETYPE");
+    }
+    setenv("LF_GEMM_BENCH_ISA", isa, 1);
+    execv("/proc/self/exe", argv);
+    _exit(127);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) return 1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const Options options = parse_options(argc, argv);
-  for (const Isa isa : options.isas) {
-    if (!set_active_isa(isa)) continue;
-    for (const Variant& variant : variants_of(isa)) {
-      for (const int threads : options.threads) {
-        ThreadPool pool(threads);
-        std::printf("%s, %d thread%s, peak: %s\n", variant.name.c_str(), threads,
-                    threads == 1 ? "" : "s", fma_name(variant.kind));
-        for (const Shape& s : kShapes)
-          if (std::string(s.name).find(options.only) != std::string::npos)
-            run_shape(s, variant, pool, options.rounds);
-      }
+  const char* alone = std::getenv("LF_GEMM_BENCH_ISA");
+  if (alone == nullptr) {
+    if (options.peers && !missing_peers().empty()) std::printf("%s\n", missing_peers().c_str());
+    std::fflush(stdout);
+    int failed = 0;
+    for (const Isa isa : options.isas) failed |= run_alone(argv, isa_name(isa));
+    return failed;
+  }
+  Isa isa{};
+  if (!parse_isa(alone, &isa) || !set_active_isa(isa)) return 1;
+  for (const Variant& variant : variants_of(isa)) {
+    for (const int threads : options.threads) {
+      ThreadPool pool(threads);
+      std::printf("%s, %d thread%s, peak: %s\n", variant.name.c_str(), threads,
+                  threads == 1 ? "" : "s", fma_name(variant.kind));
+      for (const Shape& s : kShapes)
+        if (std::string(s.name).find(options.only) != std::string::npos)
+          run_shape(s, variant, pool, options);
     }
   }
   return 0;
