@@ -62,8 +62,14 @@ struct FmaStep {
     b += Step::kNr;            \
   }
 
-// REQUIRES pairs > 0.
-template <class Step, int kRows, bool kFromC>
+#define LF_TILE_PAIR               \
+  __builtin_prefetch(ahead, 0, 2); \
+  ahead += step;                   \
+  LF_TILE_K                        \
+  if constexpr (Step::kPerPair == 2) LF_TILE_K
+
+// kUnroll: pairs of a turn, 1 or 2. REQUIRES pairs > 0.
+template <class Step, int kRows, int kUnroll, bool kFromC>
 [[gnu::noinline]] void mul_tile(int64_t pairs, const void* a_panel, const void* b_panel, float* c,
                                 int64_t ldc, const uint8_t* ahead, int64_t step) {
   using R = typename Step::R;
@@ -71,14 +77,24 @@ template <class Step, int kRows, bool kFromC>
   const auto* a = static_cast<const typename Step::Element*>(a_panel);
   const auto* b = static_cast<const typename Step::Element*>(b_panel);
   LF_TILE_ROWS(LF_TILE_START)
-  do {
-    __builtin_prefetch(ahead, 0, 2);
-    ahead += step;
-    LF_TILE_K
-    if constexpr (Step::kPerPair == 2) LF_TILE_K
-  } while (--pairs > 0);
+  if constexpr (kUnroll == 2) {
+    for (; pairs >= 2; pairs -= 2) {
+      LF_TILE_PAIR
+      LF_TILE_PAIR
+    }
+    if (pairs != 0) {
+      LF_TILE_PAIR
+    }
+  } else {
+    do {
+      LF_TILE_PAIR
+    } while (--pairs > 0);
+  }
+  // Keeps g++ from working out the addresses of all stores before the loop and spilling them.
+  __asm__("" : "+r"(c), "+r"(ldc));
   LF_TILE_ROWS(LF_TILE_STORE)
 }
+#undef LF_TILE_PAIR
 #undef LF_TILE_K
 #undef LF_TILE_STEP
 
@@ -139,7 +155,7 @@ template <class Step, int kRows, int kVecs, int kUnroll, bool kFromC>
 #undef LF_TILE_STEP
 
 // ---- Tables of them. Micro: what a PanelTile (panel_tile.h) multiplies with.
-template <class Step, int kStridedUnroll>
+template <class Step, int kStridedUnroll, int kUnroll = 1>
 struct RegisterTiles {
   static constexpr int kMr = Step::kMr, kNr = Step::kNr;
   static_assert(kMr <= 6 && kNr % 16 == 0 && kNr / Step::R::kLanes <= 4);
@@ -152,10 +168,12 @@ struct RegisterTiles {
     // Nothing to ask for: a line that is there.
     if (ahead.p == nullptr) ahead.p = static_cast<const uint8_t*>(a);
     static constexpr Fn kFns[2][6] = {
-        {mul_tile<Step, 1, false>, mul_tile<Step, 2, false>, mul_tile<Step, 3, false>,
-         mul_tile<Step, 4, false>, mul_tile<Step, 5, false>, mul_tile<Step, 6, false>},
-        {mul_tile<Step, 1, true>, mul_tile<Step, 2, true>, mul_tile<Step, 3, true>,
-         mul_tile<Step, 4, true>, mul_tile<Step, 5, true>, mul_tile<Step, 6, true>}};
+        {mul_tile<Step, 1, kUnroll, false>, mul_tile<Step, 2, kUnroll, false>,
+         mul_tile<Step, 3, kUnroll, false>, mul_tile<Step, 4, kUnroll, false>,
+         mul_tile<Step, 5, kUnroll, false>, mul_tile<Step, 6, kUnroll, false>},
+        {mul_tile<Step, 1, kUnroll, true>, mul_tile<Step, 2, kUnroll, true>,
+         mul_tile<Step, 3, kUnroll, true>, mul_tile<Step, 4, kUnroll, true>,
+         mul_tile<Step, 5, kUnroll, true>, mul_tile<Step, 6, kUnroll, true>}};
     kFns[from_c][mr - 1](pairs, a, b, c, ldc, ahead.p, ahead.step);
   }
 

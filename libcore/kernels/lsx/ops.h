@@ -128,7 +128,7 @@ struct Ops {
   using Fp8 = Fp8Decoder<kE4M3, kSmall>;
   using Nf4 = Nf4Table;
   template <bool kRounds>
-  using Tiles = RegisterTiles<FmaStep<Ops>, 1>;
+  using Tiles = RegisterTiles<FmaStep<Ops>, 1, 2>;
 
   static constexpr int kMr = 6, kNr = 16;
   // A panel of B takes half of the first cache (64 KiB), A is kept within the second.
