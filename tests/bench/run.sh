@@ -9,5 +9,6 @@ cd "$(dirname "$(readlink -f "$0")")/../.."
 bench=build/release/bench
 unset OPENBLAS_CORETYPE OPENBLAS_L2_SIZE
 "$bench/gemm-bench"
+"$bench/sweep-bench"
 "$bench/attention-bench"
 tests/bench/step.sh
