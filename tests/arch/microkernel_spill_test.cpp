@@ -26,7 +26,7 @@ struct Function {
   std::vector<Instruction> code;
 };
 
-const char* const kKernels[] = {"::mul_tile<", "::strided_tile<", "::few_fp8<",
+const char* const kKernels[] = {"::mul_tile<", "::strided_tile<", "::narrow_tile<", "::few_fp8<",
                                 "::few_bf16<", "::few_rows<",     "::few_nf4<"};
 
 bool is_micro_kernel(const std::string& name) {

@@ -65,6 +65,7 @@ const Shape kShapes[] = {
     {"smol dW bf16", GemmTerm::B::kPlain, Elem::kBf16, 1536, 576, 2048, Elem::kF32, 0, true},
     {"smol dW fp8", GemmTerm::B::kPlain, Elem::kE4M3, 1536, 576, 2048, Elem::kF32, 0, true},
     {"lora X A^T", GemmTerm::B::kPlainT, Elem::kF32, 2048, 8, 576},
+    {"lora r=16 X A^T", GemmTerm::B::kPlainT, Elem::kF32, 2048, 16, 576},
     {"lora dA", GemmTerm::B::kPlain, Elem::kE4M3, 8, 576, 2048, Elem::kF32, 0, true},
     {"lora dY B", GemmTerm::B::kPlain, Elem::kF32, 2048, 8, 576},
     {"lora dB", GemmTerm::B::kPlain, Elem::kBf16, 576, 8, 2048, Elem::kF32, 0, true},

@@ -3,6 +3,7 @@
 
 #include "kernels/generic/gemm.h"
 #include "kernels/generic/gemm_table.h"
+#include "kernels/generic/narrow.h"
 #include "kernels/generic/nf4.h"
 #include "kernels/generic/weight_rows.h"
 

@@ -99,6 +99,20 @@ struct PairTile {
     store_tile<kNr>(mr, nr, tile, c, ldc);
   }
 
+  // Up to kMaxVecs registers of columns of an A that stands in memory (strided.h), kNarrowRows
+  // rows.
+  static void mul_narrow(int vecs, int64_t pairs, const StridedA& a, const Operand* b, float* c,
+                         int64_t ldc, bool accumulate) {
+    Tiles::narrow(vecs, pairs, a, b, c, ldc, accumulate);
+  }
+  // k values of a row as operands, in their order, zeros after the last up to a multiple of 16.
+  template <class T>
+  static void load_operands(const T* src, int64_t k, Operand* dst) {
+    int64_t kk = 0;
+    for (; kk + 16 <= k; kk += 16) store_operand(src, Ops::V::load(src + kk), dst + kk);
+    if (kk < k) store_operand(src, Ops::V::load_part(src + kk, static_cast<int>(k - kk)), dst + kk);
+  }
+
   template <class T>
   static void pack_a(const T* src, int64_t ld, int rows_valid, int64_t k, Operand* dst) {
     pack_a_pair_rows<Ops, kRound>(src, ld, rows_valid, k, dst);
@@ -114,6 +128,17 @@ struct PairTile {
   template <class T>
   static void pack_b_t(const T* src, int64_t ld, int cols_valid, int64_t k, Operand* dst) {
     pack_b_pair_columns<Ops, kRound>(src, ld, cols_valid, k, dst);
+  }
+
+ private:
+  using V = typename Ops::V;
+  static LF_INLINE void store_operand(const void*, V x, Bf16* dst) { x.store(dst); }
+  static LF_INLINE void store_operand(const float*, V x, float* dst) {
+    (kRound ? x.to_bf16() : x).store(dst);
+  }
+  static LF_INLINE void store_operand(const Bf16*, V x, float* dst) {
+    if (kRound) x = V::select_lt(V::abs(x), V::set1(0x1p-55f), V::zero(), x);
+    x.store(dst);
   }
 };
 

@@ -24,12 +24,29 @@ struct PanelTile {
 
   static void mul(int mr, int nr, int64_t k, const float* a, const float* b, float* c, int64_t ldc,
                   bool accumulate, Ahead ahead = {}) {
-    using Tiles = typename Ops::template Tiles<kRound>;
     if (nr == kNr && k > 0) return Tiles::mul(mr, (k + 1) / 2, a, b, c, ldc, accumulate, ahead);
     alignas(64) float tile[kMr * kNr] = {};
     if (accumulate) load_tile<kNr>(mr, nr, c, ldc, tile);
     if (k > 0) Tiles::mul(mr, (k + 1) / 2, a, b, tile, kNr, true, ahead);
     store_tile<kNr>(mr, nr, tile, c, ldc);
+  }
+
+  // Up to kMaxVecs registers of columns of an A that stands in memory (strided.h), kNarrowRows
+  // rows.
+  using Tiles = typename Ops::template Tiles<kRound>;
+  static void mul_narrow(int vecs, int64_t pairs, const StridedA& a, const Operand* b, float* c,
+                         int64_t ldc, bool accumulate) {
+    Tiles::narrow(vecs, pairs, a, b, c, ldc, accumulate);
+  }
+  // k values of a row as operands, in their order, zeros after the last up to a multiple of 16.
+  template <class T>
+  static void load_operands(const T* src, int64_t k, Operand* dst) {
+    using R = typename Ops::R;
+    int64_t kk = 0;
+    for (; kk + R::kLanes <= k; kk += R::kLanes)
+      as_operand<kRound>(src, R::load(src + kk)).store(dst + kk);
+    for (; kk % 16 != 0 || kk < k; kk += R::kLanes)
+      as_operand<kRound>(src, load_at_most<R>(src + kk, k - kk)).store(dst + kk);
   }
 
   template <class T>

@@ -126,29 +126,18 @@ struct PanelWeights {
   // the first cols of them valid.
   template <class Tile>
   static void panel_of_fp8(const Mat& b, int64_t j0, int cols, int64_t k0, int64_t k, float* dst) {
-    constexpr bool kRound = Tile::kRounds;
     static_assert(kFeatureBlock % kPanel == 0);
-    for (int64_t kk = 0; kk < (k + 1) / 2 * 2; ++kk) {
-      float* out = dst + (kk ^ 1) * kPanel;
-      if (kk == k) {
-        memset(out, 0, sizeof(float) * kPanel);
-        continue;
-      }
-      const int64_t row = k0 + kk;
-      const int exp = b.exps[row * b.ld_exps + j0 / kFeatureBlock];
-      const uint8_t* codes = static_cast<const uint8_t*>(b.data) + row * b.ld + j0;
-      // The next rows' lines are far apart, where the CPU does not look for them by itself.
-      __builtin_prefetch(codes + Ops::kRowsAhead * b.ld);
-      alignas(16) uint8_t edge[kPanel] = {};
-      if (cols < kPanel) {
-        memcpy(edge, codes, static_cast<size_t>(cols));
-        codes = edge;
-      }
-      with_decoder<Ops>(b.elem, exp, kRound, [&](auto decode) {
-#pragma GCC unroll 4
-        for (int64_t j = 0; j < kPanel; j += 16) decode(Ops::load_codes(codes + j)).store(out + j);
-      });
-    }
+    // One decoder for all rows: that of small values is slower, but right for any.
+    int least = 0;
+    const int8_t* exps = b.exps + k0 * b.ld_exps + j0 / kFeatureBlock;
+    for (int64_t kk = 0; kk < k; ++kk)
+      least = exps[kk * b.ld_exps] < least ? exps[kk * b.ld_exps] : least;
+    const uint8_t* codes = static_cast<const uint8_t*>(b.data) + k0 * b.ld + j0;
+    with_decoder<Ops>(b.elem, least, Tile::kRounds, [&]<class Decoder>(Decoder) {
+      for (int64_t kk = 0; kk < k; ++kk, codes += b.ld)
+        fp8_row(Decoder(exps[kk * b.ld_exps]), codes, cols, b.ld, dst + (kk ^ 1) * kPanel);
+    });
+    if (k % 2 != 0) memset(dst + (k ^ 1) * kPanel, 0, sizeof(float) * kPanel);
   }
 
   // ---- Up to kFewRows rows of a, times columns n0 .. n0 + kPanel - 1 of W^T, added to c or, where
@@ -172,6 +161,21 @@ struct PanelWeights {
   }
 
  private:
+  template <class Decoder>
+  static LF_INLINE void fp8_row(const Decoder& decode, const uint8_t* codes, int cols, int64_t ld,
+                                float* out) {
+    // The next rows' lines are far apart, where the CPU does not look for them by itself.
+    __builtin_prefetch(codes + Ops::kRowsAhead * ld);
+    alignas(16) uint8_t edge[kPanel];
+    if (cols < kPanel) {
+      memset(edge, 0, sizeof edge);
+      memcpy(edge, codes, static_cast<size_t>(cols));
+      codes = edge;
+    }
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kPanel; j += 16) decode(Ops::load_codes(codes + j)).store(out + j);
+  }
+
   template <class Decoder>
   struct Fp8Rows {
     Decoder decode;

@@ -154,6 +154,66 @@ template <class Step, int kRows, int kVecs, int kUnroll, bool kFromC>
 #undef LF_TILE_K
 #undef LF_TILE_STEP
 
+// ---- The same with twice the rows and few columns, whose sums would wait for each other.
+inline constexpr int kNarrowRows = 12;
+#define LF_TILE_NARROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#define LF_TILE_NARROW_START(i)                          \
+  R c##i##_0 = R::zero(), c##i##_1 = R::zero();          \
+  if constexpr (kFromC) c##i##_0 = R::load(c + i * ldc); \
+  if constexpr (kFromC && kVecs > 1) c##i##_1 = R::load(c + i * ldc + R::kLanes);
+#define LF_TILE_NARROW_STEP(i)                                          \
+  {                                                                     \
+    const auto x = Step::broadcast(a##i + at);                          \
+    c##i##_0 = Step::mul_add(x, b0, c##i##_0);                          \
+    if constexpr (kVecs > 1) c##i##_1 = Step::mul_add(x, b1, c##i##_1); \
+  }
+#define LF_TILE_NARROW_STORE(i) \
+  c##i##_0.store(c + i * ldc);  \
+  if constexpr (kVecs > 1) c##i##_1.store(c + i * ldc + R::kLanes);
+#define LF_TILE_NARROW_K(where)                                      \
+  {                                                                  \
+    const int64_t at = where;                                        \
+    const auto b0 = Step::load(b);                                   \
+    const auto b1 = Step::load(b + (kVecs > 1 ? 1 : 0) * R::kLanes); \
+    LF_TILE_NARROW(LF_TILE_NARROW_STEP)                              \
+    b += Step::kNr;                                                  \
+  }
+
+// REQUIRES pairs > 0.
+template <class Step, int kVecs, bool kFromC>
+[[gnu::noinline]] void narrow_tile(int64_t pairs, const StridedA& a, const void* b_panel, float* c,
+                                   int64_t ldc) {
+  using R = typename Step::R;
+  const int64_t row = a.row, step = a.step;
+  [[maybe_unused]] const int64_t odd = a.odd, even = a.even;
+  // Four pointers; the rows between them are an index away.
+  const auto* a0 = static_cast<const typename Step::Element*>(a.data);
+  const auto *a3 = a0 + 3 * row, *a6 = a0 + 6 * row, *a9 = a0 + 9 * row;
+  const auto* b = static_cast<const typename Step::Element*>(b_panel);
+  LF_TILE_NARROW(LF_TILE_NARROW_START)
+  do {
+    const auto *a1 = a0 + row, *a2 = a0 + 2 * row, *a4 = a3 + row, *a5 = a3 + 2 * row,
+               *a7 = a6 + row, *a8 = a6 + 2 * row, *a10 = a9 + row, *a11 = a9 + 2 * row;
+    if constexpr (Step::kPerPair == 2) {
+      LF_TILE_NARROW_K(odd)
+      LF_TILE_NARROW_K(even)
+    } else {
+      LF_TILE_NARROW_K(0)
+    }
+    a0 += step;
+    a3 += step;
+    a6 += step;
+    a9 += step;
+  } while (--pairs > 0);
+  __asm__("" : "+r"(c), "+r"(ldc));
+  LF_TILE_NARROW(LF_TILE_NARROW_STORE)
+}
+#undef LF_TILE_NARROW
+#undef LF_TILE_NARROW_START
+#undef LF_TILE_NARROW_STEP
+#undef LF_TILE_NARROW_STORE
+#undef LF_TILE_NARROW_K
+
 // ---- Tables of them. Micro: what a PanelTile (panel_tile.h) multiplies with.
 template <class Step, int kStridedUnroll, int kUnroll = 1>
 struct RegisterTiles {
@@ -185,6 +245,17 @@ struct RegisterTiles {
         {kStrided<1, true>, kStrided<2, true>, kStrided<3, true>, kStrided<4, true>}};
     kFns[from_c][nr / 16 - 1][mr - 1](pairs, a, b, c, ldc);
   }
+
+  // c[kNarrowRows][vecs registers], pairs > 0.
+  static void narrow(int vecs, int64_t pairs, const StridedA& a, const void* b, float* c,
+                     int64_t ldc, bool from_c) {
+    static constexpr StridedFn kFns[2][2] = {
+        {narrow_tile<Step, 1, false>, narrow_tile<Step, 1, true>},
+        {narrow_tile<Step, kMaxVecs, false>, narrow_tile<Step, kMaxVecs, true>}};
+    kFns[vecs - 1][from_c](pairs, a, b, c, ldc);
+  }
+  static constexpr int kNarrowLanes = Step::R::kLanes;  // of a register
+  static constexpr int kMaxVecs = kNr / kNarrowLanes >= 4 ? 2 : 1;
 
  private:
   using StridedFn = void (*)(int64_t, const StridedA&, const void*, float*, int64_t);

@@ -138,6 +138,11 @@ struct ScalarTiles {
         for (int j = 0; j < kCols; ++j) sum[i][j] = mul_add(a[i], b[j], sum[i][j]);
     store_tile<kCols>(mr, kCols, sum[0], c, ldc);
   }
+  static constexpr int kNarrowLanes = 8, kMaxVecs = 1;
+  static void narrow(int /*vecs*/, int64_t pairs, const StridedA& a, const float* b, float* c,
+                     int64_t ldc, bool from_c) {
+    strided(kNarrowRows, kCols, pairs, a, b, c, ldc, from_c);
+  }
   static void strided(int mr, int /*nr: 16*/, int64_t pairs, const StridedA& a, const float* b,
                       float* c, int64_t ldc, bool from_c) {
     const auto* data = static_cast<const float*>(a.data);
