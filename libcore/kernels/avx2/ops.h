@@ -156,7 +156,7 @@ struct Ops {
   static constexpr int64_t kABytes = 512 << 10;
   static constexpr int64_t kKBlock = 384, kShortKBlock = 256;
   static constexpr int kStrips = 8, kQueries = 96, kKeys = 128;  // blocks of attention
-  static constexpr int64_t kRowsAhead = 16;   // whose lines are asked for in advance
+  static constexpr int64_t kRowsAhead = 64;   // whose lines are asked for in advance
   static constexpr int64_t kFewAhead = 4096;  // bytes of weight, likewise
 
   template <int kPart>
