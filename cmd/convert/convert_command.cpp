@@ -53,17 +53,24 @@ Json kept_json(const std::vector<convert::KeptTensor>& kept) {
   return array;
 }
 
+// The first of the names, and how many more there are.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kShown; ++i)
+    text += (i > 0 ? ", " : "") + cli::one_line(names[i]);
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
 // Which linears stay in higher precision, and why: one line a reason, the first names of each.
 std::string kept_text(const std::vector<convert::KeptTensor>& kept) {
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const convert::KeptTensor& tensor : kept)
-    by_reason[tensor.dtype + " (" + tensor.reason + ")"].push_back(cli::one_line(tensor.tensor));
+    by_reason[tensor.dtype + " (" + tensor.reason + ")"].push_back(tensor.tensor);
   std::string text;
   for (const auto& [reason, names] : by_reason) {
-    constexpr size_t kShown = 4;
-    text += "  kept " + reason + ": ";
-    for (size_t i = 0; i < names.size() && i < kShown; ++i) text += (i > 0 ? ", " : "") + names[i];
-    if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+    text += "  kept " + reason + ": " + some_of(names);
     text += "\n";
   }
   return text;
@@ -115,11 +122,13 @@ std::string import_text(const convert::ImportReport& report, const convert::Impo
   const bool nf4 = report.quantize == "nf4";
   text += "  linears: " + std::to_string(nf4 ? report.linears_nf4 : report.linears_fp8) + " of " +
           std::to_string(report.linears) + (nf4 ? " in NF4" : " in FP8");
+  if (const int64_t other = nf4 ? report.linears_fp8 : report.linears_nf4; other > 0)
+    text += ", " + std::to_string(other) + (nf4 ? " in FP8" : " in NF4");
   if (report.linears_as_stored > 0)
     text += ", " + std::to_string(report.linears_as_stored) + " as the checkpoint has them";
   text += "\n" + kept_text(report.kept);
   if (!report.ignored.empty())
-    text += "  not needed by the graph: " + std::to_string(report.ignored.size()) + " tensors\n";
+    text += "  not needed by the graph: " + some_of(report.ignored) + "\n";
   if (report.pad_token_id) text += "  pad_token_id: " + std::to_string(*report.pad_token_id) + "\n";
   text += "  weights: " + cli::human_bytes(report.source_bytes) + " read, " +
           cli::human_bytes(report.stored_bytes) +

@@ -29,7 +29,7 @@ constexpr cli::Option kTable[] = {
      "how linear weights are stored"},
     {"quantize_head", OptionType::kFlag, "false", nullptr, kImport,
      "store the head in FP8 as well"},
-    {"quantize_override", OptionType::kList, nullptr, "PATTERN=fp8|bf16|fp32,...", kImport,
+    {"quantize_override", OptionType::kList, nullptr, "PATTERN=nf4|fp8|bf16|fp32,...", kImport,
      "store tensors that match otherwise, as *.down_proj=bf16"},
     {"device", OptionType::kChoice, nullptr, "loongarch64|x86_64", kImport,
      "whose page size the files are laid out for (default: this machine); both can be read "

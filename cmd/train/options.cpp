@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cmd/commands.h"
+#include "cmd/train/idle_options.h"
 #include "cmd/train/precision_options.h"
 #include "data/token_cache.h"
 
@@ -214,6 +215,8 @@ void fill_tuning(const cli::Options& options, train::TrainOptions* result) {
   result->lora_dropout = options.number("lora_dropout");
   result->lora_target = options.text("lora_target");
   result->use_rslora = options.flag("use_rslora");
+  for (const char* name : {"lora_rank", "lora_alpha", "lora_target", "use_rslora"})
+    if (options.given(name)) result->lora_given.emplace_back(name);
   if (result->finetuning_type == train::FinetuningType::kFull)
     options.refuse_given(
         {"lora_rank", "lora_alpha", "lora_dropout", "lora_target", "use_rslora", "adapter"},
@@ -258,6 +261,10 @@ void fill_evaluation(const cli::Options& options, train::TrainOptions* result) {
     result->eval_strategy = train::Strategy::kSteps;
   else if (!result->eval_dataset.empty() || result->val_size > 0)
     result->eval_strategy = train::Strategy::kEpoch;
+  // Said before anything divides by it.
+  if (result->eval_strategy == train::Strategy::kSteps && result->eval_steps < 1)
+    throw_usage(options.place("eval_strategy") + " steps needs --eval_steps",
+                "say after how many steps, as --eval_steps 100");
   result->per_device_eval_batch_size = options.integer("per_device_eval_batch_size");
   result->sample_prompts = options.text("sample_prompts");
   result->sample_max_new_tokens = options.integer("sample_max_new_tokens");
@@ -442,6 +449,7 @@ train::TrainOptions train_options(const cli::Options& options) {
   fill_saving(options, &result);
   fill_best(options, &result);
   fill_reports(options, &result);
+  result.without_effect = without_effect(options, result);
   result.json = options.flag("json");
   if (options.has("threads")) result.threads = static_cast<int>(options.integer("threads"));
   result.resolved_config_json = options.resolved().dump(2) + "\n";

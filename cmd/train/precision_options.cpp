@@ -8,7 +8,6 @@
 namespace loongforge::cmd {
 namespace {
 
-using quant::Activations;
 using quant::Recipe;
 using quant::RunPrecision;
 using quant::ScaleRecipe;
@@ -29,23 +28,6 @@ void fill_scales(const cli::Options& options, Recipe* recipe, std::vector<std::s
   notes->push_back(std::string("--") + flag + " selects --fp8_recipe delayed");
 }
 
-// Flags that change nothing as they stand together: said, not refused.
-void note_what_has_no_effect(const Recipe& recipe, std::vector<std::string>* notes) {
-  const bool computes = recipe.activations == Activations::kCompute;
-  if (recipe.precision == RunPrecision::kHybrid && !computes)
-    notes->push_back(
-        "--fp8_precision hybrid rounds gradients to E5M2, which only --fp8_activations compute "
-        "rounds: this run equals e4m3");
-  if (recipe.adaptive_bias && !computes)
-    notes->push_back(
-        "--fp8_adaptive_bias fits the scales of gradients, which only --fp8_activations compute "
-        "rounds: it has no effect in this run");
-  if (recipe.scales == ScaleRecipe::kDelayed && recipe.activations == Activations::kOff)
-    notes->push_back(
-        "--fp8_recipe delayed scales activations, which --fp8_activations off leaves in bf16: "
-        "weights are scaled by their present values");
-}
-
 }  // namespace
 
 void fill_precision(const cli::Options& options, train::TrainOptions* result) {
@@ -62,9 +44,9 @@ void fill_precision(const cli::Options& options, train::TrainOptions* result) {
     fp8_somewhere |= rule.storage == quant::Storage::kFp8;
   if (!fp8_somewhere)
     options.refuse_given({"fp8_activations", "fp8_recipe", "fp8_dynamic_scale_window",
-                          "fp8_adaptive_bias", "fp8_scale_override"},
+                          "fp8_adaptive_bias", "fp8_scale_factor", "fp8_scale_override",
+                          "fp8_stats"},
                          "needs an FP8 precision", "use --fp8_precision e4m3, e5m2 or hybrid");
-  if (fp8_somewhere) note_what_has_no_effect(recipe, &result->precision_notes);
   result->moments = *optim::parse_moment_format(options.text("moments"));
   result->bf16_masters = options.text("master") == "bf16";
   if (result->bf16_masters && result->finetuning_type != train::FinetuningType::kFull)

@@ -1,4 +1,4 @@
-// What -h prints: usage line, then the options by group, wrapped to 100 columns. Pure functions.
+// What -h prints: usage line, then the options by group, wrapped to the width given. Pure functions.
 #pragma once
 
 #include <span>
@@ -10,6 +10,7 @@
 namespace loongforge::cli {
 
 // table: full_table() of the command.
-LF_API std::string short_help(const Command& command, std::span<const Option> table);
+LF_API std::string short_help(const Command& command, std::span<const Option> table,
+                              int width = 80);
 
 }  // namespace loongforge::cli

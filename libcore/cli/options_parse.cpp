@@ -35,7 +35,8 @@ bool is_builtin(const Option& option) {
 // Variables that mean the same to every command (man/loongforge.1) are never an option's value:
 // LOONGFORGE_ISA=avx2 does not answer `debug --isa`.
 bool is_suite_variable(const std::string& name) {
-  for (const char* known : {"LOONGFORGE_ISA", "LOONGFORGE_DATA", "LOONGFORGE_HOME"})
+  for (const char* known : {"LOONGFORGE_ISA", "LOONGFORGE_DATA", "LOONGFORGE_HOME",
+                            "LOONGFORGE_HUGEPAGE_ENABLE"})
     if (name == known) return true;
   return false;
 }
@@ -264,6 +265,27 @@ Parsed parse_options(std::span<const Option> table, std::span<const char* const>
     apply_config(table, path, &parsed.options);
   }
   return parsed;
+}
+
+std::vector<std::string> misspelt_variables(std::span<const Option> table,
+                                            const char* const* variables) {
+  constexpr int kNear = 2;
+  std::vector<std::string> lines;
+  for (; *variables != nullptr; ++variables) {
+    const std::string_view entry = *variables;
+    const std::string name(entry.substr(0, entry.find('=')));
+    if (!name.starts_with("LOONGFORGE_") || is_suite_variable(name)) continue;
+    std::string meant;
+    bool exact = false;
+    for (const Option& option : table) {
+      const std::string known = environment_name(option);
+      exact = exact || known == name;
+      if (meant.empty() && !is_builtin(option) && known.size() > 15 && edit_distance(name, known) <= kNear)
+        meant = known;
+    }
+    if (!exact && !meant.empty()) lines.push_back(name + " sets nothing; did you mean " + meant + "?");
+  }
+  return lines;
 }
 
 }  // namespace loongforge::cli

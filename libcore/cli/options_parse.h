@@ -33,4 +33,9 @@ using EnvironmentLookup = const char* (*)(const char* name);
 LF_API Parsed parse_options(std::span<const Option> table, std::span<const char* const> words,
                             EnvironmentLookup environment, int max_positionals = 0);
 
+// A line for each LOONGFORGE_ variable that is nothing and close to what sets an option of the table:
+// "LOONGFORGE_MAX_STEPZ sets nothing; did you mean LOONGFORGE_MAX_STEPS?". variables: as environ.
+LF_API std::vector<std::string> misspelt_variables(std::span<const Option> table,
+                                                   const char* const* variables);
+
 }  // namespace loongforge::cli

@@ -1,7 +1,11 @@
 #include "cli/output.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -23,6 +27,15 @@ void print(std::string_view text) {
 void flush_output() {
   if (std::fflush(stdout) != 0) output_failed(errno);
   if (std::ferror(stdout) != 0) output_failed(EIO);
+}
+
+int terminal_width(int fd) {
+  constexpr int kUnknown = 80, kLargest = 1000;
+  const char* said = std::getenv("COLUMNS");
+  int columns = said != nullptr ? std::atoi(said) : 0;
+  winsize size{};
+  if (columns <= 0 && isatty(fd) == 1 && ioctl(fd, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  return columns > 0 && columns <= kLargest ? columns : kUnknown;
 }
 
 void print_error(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }

@@ -14,4 +14,7 @@ LF_API void flush_output();  // the same for what was buffered; once before the 
 LF_API void print_error(
     std::string_view text);  // standard error, as it is; a failure there is nobody's to hear
 
+// Columns of the terminal behind a file descriptor, or what COLUMNS says; 80 where there is none.
+LF_API int terminal_width(int fd);
+
 }  // namespace loongforge::cli

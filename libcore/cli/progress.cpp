@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "cli/output.h"
 #include "cli/text.h"
 
 namespace loongforge::cli {
@@ -39,8 +40,9 @@ std::string ProgressLine::update(uint64_t done, uint64_t total, std::string_view
                      human_bytes(done) + " of " + human_bytes(total) + "  " +
                      human_bytes(static_cast<uint64_t>(rate)) + "/s";
   if (rate > 0) line += "  ETA " + human_duration(static_cast<double>(total - done) / rate);
-  constexpr size_t kLongest = 100;  // a line that wraps could not be redrawn
-  if (!item.empty() && (!style_.redraw || line.size() + 2 + item.size() <= kLongest))
+  // A line that wraps could not be redrawn.
+  const auto longest = static_cast<size_t>(terminal_width(STDERR_FILENO) - 1);
+  if (!item.empty() && (!style_.redraw || line.size() + 2 + item.size() <= longest))
     line += "  " + one_line(item);
   return style_.redraw ? "\r\x1b[K" + line : line + "\n";
 }

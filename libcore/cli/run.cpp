@@ -1,13 +1,16 @@
 #include "cli/run.h"
 
 #include <signal.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <new>
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "cli/help.h"
 #include "cli/manual.h"
 #include "cli/options_parse.h"
@@ -20,6 +23,8 @@
 
 namespace loongforge::cli {
 namespace {
+
+constexpr int kWidestHelp = 100;  // longer lines are hard to read
 
 const char* environment(const char* name) { return std::getenv(name); }
 
@@ -56,12 +61,13 @@ int run_invocation(void* context) {
       if (show_manual(std::string("loongforge-") + command.name + ".1")) return 0;
       [[fallthrough]];
     case Request::kShortHelp:
-      print(short_help(command, table));
+      print(short_help(command, table, std::min(terminal_width(STDOUT_FILENO), kWidestHelp)));
       return 0;
     case Request::kRun:
       break;
   }
   support::install_log(log_options(parsed.options));
+  for (const std::string& line : misspelt_variables(table, environ)) log_warning(line);
   apply_isa(environment("LOONGFORGE_ISA"));
   return body(parsed.options);
 }

@@ -30,7 +30,7 @@ using formats::GgufValue;
 using tensor::DType;
 namespace fs = std::filesystem;
 
-constexpr uint64_t kSpareBytes = 16 << 20;  // header, tokenizer
+constexpr uint64_t kSpareBytes = 1 << 20;  // header, disk blocks that are not full
 
 struct Form {
   std::string_view name;
@@ -47,7 +47,7 @@ const Form& form_of(const ExportOptions& options) {
   for (const Form& form : kForms) {
     if (form.name == asked) return form;
   }
-  throw_usage("--dtype " + options.dtype + " is no type of GGUF files",
+  throw_usage("--dtype " + options.dtype + " is not possible with --export gguf",
               "use bf16, fp16, fp32 or q8_0");
 }
 
@@ -93,7 +93,8 @@ class GgufExport {
     report_.tensors = static_cast<int64_t>(tensors.size());
     report_.weight_files = 1;
     if (options_.dry_run) return std::move(report_);
-    guard_space(options_.output_path, report_.bytes + kSpareBytes);
+    guard_space(options_.output_path,
+                report_.bytes + 2 * bytes_beside_weights(reader_.folder()) + kSpareBytes);
     write(std::move(tensors));
     return std::move(report_);
   }
@@ -287,7 +288,9 @@ void guard_file(const ExportOptions& options) {
 
 ExportReport export_gguf(const ExportOptions& options, const ProgressCallback& progress) {
   form_of(options);
-  if (options.merge && options.adapter.empty()) throw_usage("--merge needs --adapter");
+  if (options.merge && options.adapter.empty()) {
+    throw_usage("--merge needs --adapter", "name a PEFT folder, or a checkpoint that holds one");
+  }
   if (!options.merge && !options.adapter.empty()) {
     throw_usage("--adapter needs --merge to go into a GGUF file",
                 "or --export peft for the adapter alone");

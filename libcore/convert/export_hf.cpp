@@ -32,7 +32,7 @@ constexpr std::string_view kMarkers[] = {"config.json", "model.safetensors",
                                          "model.safetensors.index.json"};
 constexpr std::string_view kWeightSuffix = ".weight";
 constexpr std::string_view kScaleSuffix = "_scale_inv";
-constexpr uint64_t kSpareBytes = 64 << 20;  // headers, tokenizer files
+constexpr uint64_t kSpareBytes = 1 << 20;  // headers, disk blocks that are not full
 // A code of E4M3-LA is the OCP code of the same bits times 2^-5.
 constexpr float kOcpScale = 0x1p-5f;
 
@@ -101,7 +101,8 @@ class HfExport {
     for (const formats::NewTensor& tensor : tensors) report_.bytes += tensor.bytes();
     report_.tensors = static_cast<int64_t>(tensors.size());
     if (options_.dry_run) return std::move(report_);
-    guard_space(options_.output_path, report_.bytes + kSpareBytes);
+    guard_space(options_.output_path,
+                report_.bytes + bytes_beside_weights(reader_.folder()) + kSpareBytes);
     write(std::move(tensors));
     return std::move(report_);
   }
@@ -330,9 +331,12 @@ class HfExport {
 ExportReport export_hugging_face(const ExportOptions& options, const ProgressCallback& progress) {
   if (!options.dtype.empty() && options.dtype != "bf16" && options.dtype != "fp8" &&
       options.dtype != "fp32") {
-    throw_usage("--dtype " + options.dtype + " is unknown", "use bf16, fp8 or fp32");
+    throw_usage("--dtype " + options.dtype + " is not possible with --export hf",
+                "use bf16, fp8 or fp32; fp16 and q8_0 are for --export gguf");
   }
-  if (options.merge && options.adapter.empty()) throw_usage("--merge needs --adapter");
+  if (options.merge && options.adapter.empty()) {
+    throw_usage("--merge needs --adapter", "name a PEFT folder, or a checkpoint that holds one");
+  }
   if (!options.merge && !options.adapter.empty()) {
     throw_usage("--adapter needs --merge to go into a Hugging Face model",
                 "or --export peft for the adapter alone");

@@ -30,7 +30,7 @@ std::optional<DType> wanted_dtype(const std::string& dtype) {
   if (dtype.empty()) return std::nullopt;
   if (dtype == "bf16") return DType::kBF16;
   if (dtype == "fp32") return DType::kF32;
-  throw_usage("--dtype " + dtype + " is not possible for an adapter", "use bf16 or fp32");
+  throw_usage("--dtype " + dtype + " is not possible with --export peft", "use bf16 or fp32");
 }
 
 // The model that the adapter was trained on, when the input path names one.
@@ -96,7 +96,8 @@ void write_weights(const fs::path& path, const formats::PeftAdapter& adapter,
 }  // namespace
 
 ExportReport export_peft(const ExportOptions& options, const ProgressCallback& progress) {
-  if (options.merge) throw_usage("--merge goes with --export hf");
+  if (options.merge) throw_usage("--merge contradicts --export peft",
+                                 "it goes with --export hf or gguf; an adapter alone is not merged");
   const std::optional<DType> dtype = wanted_dtype(options.dtype);
   const fs::path inputs[] = {options.input_path, options.adapter};
   guard_output(options.output_path, inputs, options.overwrite, kMarkers);
@@ -119,7 +120,9 @@ ExportReport export_peft(const ExportOptions& options, const ProgressCallback& p
   warn_of_unknown_keys(adapter, &report);
   if (options.dry_run) return report;
 
-  guard_space(options.output_path, report.bytes + (64 << 20));
+  constexpr uint64_t kSpareBytes = 1 << 20;  // header, configuration
+  guard_space(options.output_path,
+              report.bytes + (base ? bytes_beside_weights(base->folder()) : 0) + kSpareBytes);
   ThreadPool pool(std::max(1, options.threads));
   FolderWriter folder(options.output_path, options.overwrite);
   write_weights(folder.temporary() / "adapter_model.safetensors", adapter, dtype, &pool, progress,

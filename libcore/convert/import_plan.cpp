@@ -40,8 +40,12 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
   plan->gguf = gguf != nullptr;
   plan->report.source_format = plan->source->format();
   if (gguf == nullptr) {
-    plan->config = formats::read_hf_config(input / "config.json");
-    plan->family = &models::choose_family(plan->config, options.model_name);
+    // The family first: what another kind of model has instead of a decoder's keys is no fault.
+    const std::string where = (input / "config.json").string();
+    support::Json raw = support::read_json(where);
+    plan->family = &models::choose_family(formats::model_type_of(raw, where), where,
+                                          options.model_name);
+    plan->config = formats::parse_hf_config(std::move(raw), where);
     plan->source = formats::with_quantization(std::move(plan->source), plan->config);
     plan->quantized = dynamic_cast<const formats::QuantizedSource*>(plan->source.get());
     return;
@@ -164,15 +168,27 @@ quant::Decision keep_tensor(const ImportPlan& plan, const models::PlannedTensor&
   return {quant::Storage::kSource, dtype, "the checkpoint keeps it in higher precision"};
 }
 
-// An override that names nothing is a slip of the user's.
+// An override that decides nothing is a slip of the user's.
 void check_overrides(const ImportOptions& options, const models::ModelPlan& model) {
+  std::vector<std::string> patterns, names;
+  for (const quant::AmpRule& rule : options.quantize_overrides) patterns.push_back(rule.pattern);
+  for (const models::PlannedTensor& tensor : model.tensors) names.push_back(tensor.name);
+  if (const auto unused = quant::unused_pattern(patterns, names)) {
+    const std::string flag = "--quantize_override " + patterns[unused->index];
+    if (unused->shadowed)
+      throw_usage(flag + " is never reached: patterns before it take all that it matches",
+                  "the first pattern that matches counts: put it before them, or leave it out");
+    throw_usage(flag + " matches no tensor of this model", "a pattern as \"*.down_proj\"");
+  }
   for (const quant::AmpRule& rule : options.quantize_overrides) {
-    const bool used = std::any_of(model.tensors.begin(), model.tensors.end(), [&](const auto& t) {
-      return quant::layer_match(rule.pattern, t.name);
+    if (rule.storage != quant::Storage::kFp8 && rule.storage != quant::Storage::kNf4) continue;
+    const bool matrix = std::any_of(model.tensors.begin(), model.tensors.end(), [&](const auto& t) {
+      return t.shape.size() == 2 && quant::layer_match(rule.pattern, t.name);
     });
-    if (!used)
-      throw_usage("--quantize_override " + rule.pattern + " matches no tensor of this model",
-                  "a pattern as \"*.down_proj\"");
+    if (!matrix)
+      throw_usage("--quantize_override " + rule.pattern + " matches norms and biases only, which " +
+                      std::string(quant::storage_name(rule.storage)) + " cannot store",
+                  "use bf16 or fp32 for them");
   }
 }
 

@@ -33,15 +33,24 @@ fs::path folder_with(const fs::path& path, std::string_view name, std::string_vi
   std::vector<fs::path> found;
   if (fs::is_directory(path)) {
     for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-      if (entry.is_directory() && fs::exists(entry.path() / name)) found.push_back(entry.path());
+      if (!entry.is_symlink() && entry.is_directory() && fs::exists(entry.path() / name))
+        found.push_back(entry.path());
     }
   }
   if (found.size() == 1) return found[0];
-  if (found.empty())
-    throw_no_input(path.string(), "holds no " + std::string(what) + " (" + std::string(name) + ")");
+  if (found.empty()) {
+    const bool adapter = fs::exists(path / "adapter_config.json");
+    throw_no_input(path.string(), "holds no " + std::string(what) + " (" + std::string(name) + ")",
+                   adapter ? "it is an adapter: name the model it belongs to as --input-path with "
+                             "--adapter " + path.string() + " --merge, or use --export peft"
+                           : "");
+  }
+  // A run's folder: its newest checkpoint is what is meant most often.
+  const fs::path latest = path / "latest";
   std::sort(found.begin(), found.end());
   throw_no_input(path.string(), "holds more than one " + std::string(what),
-                 "name one of them, for instance " + found.back().string());
+                 "name one of them, for instance " +
+                     (fs::exists(latest / name) ? latest : found.back()).string());
 }
 
 void guard_output(const fs::path& output, std::span<const fs::path> inputs, bool overwrite,
@@ -68,6 +77,13 @@ void guard_output(const fs::path& output, std::span<const fs::path> inputs, bool
   }
   throw_usage(output.string() + " is no earlier output of this command, so it is not replaced",
               "remove it yourself, or give another output path");
+}
+
+uint64_t bytes_beside_weights(const fs::path& model) {
+  uint64_t bytes = 0;
+  for (const fs::directory_entry& file : fs::directory_iterator(model))
+    if (file.is_regular_file() && file.path().extension() != ".lir") bytes += file.file_size();
+  return bytes;
 }
 
 void guard_space(const fs::path& output, uint64_t bytes) {

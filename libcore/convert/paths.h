@@ -27,6 +27,9 @@ void guard_output(const std::filesystem::path& output,
                   std::span<const std::string_view> markers);
 
 // Throws Error(kFailed) when the file system of output has less room than bytes.
+// Bytes of what a LoongIR folder holds beside its weights: description, tokenizer.
+uint64_t bytes_beside_weights(const std::filesystem::path& model);
+
 void guard_space(const std::filesystem::path& output, uint64_t bytes);
 
 // Writes a tokenizer's file, whose name may stand in a subfolder, into the folder under

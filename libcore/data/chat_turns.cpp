@@ -13,6 +13,12 @@ namespace {
 
 using support::Json;
 
+bool calls_tool(const Json& message) {
+  const Json* calls = message.find("tool_calls");
+  return calls != nullptr && !calls->is_null() &&
+         !(calls->is_array() && calls->as_array().empty());
+}
+
 template <class Render>
 auto naming_record(const std::string& where, Render&& render) {
   try {
@@ -192,6 +198,45 @@ AssistantTurn TurnFinder::find(size_t index) const {
   return turn;
 }
 
+// A template that knows no tools leaves them out without a word, and the model would learn to answer
+// nothing where it should call one. What a template makes nothing of is seen by taking it away.
+void check_tools(const ChatTemplate& chat, const Conversation& conversation, bool prompt,
+                 const std::string& text) {
+  const Json::Array& messages = conversation.messages.as_array();
+  const auto refuse_if_same = [&](Json::Array changed, const Json& variables,
+                                  const std::string& what) {
+    std::string other;
+    try {
+      other = chat.render(Json(std::move(changed)), prompt, variables);
+    } catch (const Error&) {
+      return;  // it looks at what was taken away
+    }
+    if (other == text)
+      throw_bad_data(conversation.where, "the chat template leaves out " + what,
+                     "use a model whose chat template knows tools, or leave such records out");
+  };
+  const Json variables = template_variables(conversation);
+  if (!conversation.tools.is_null()) {
+    Json without = variables;
+    without.erase("tools");
+    refuse_if_same(messages, without, "the tools of this conversation");
+  }
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string name = " messages[" + std::to_string(i) + "]";
+    if (calls_tool(messages[i])) {
+      Json::Array changed = messages;
+      changed[i].erase("tool_calls");
+      refuse_if_same(std::move(changed), variables, "the tool calls of" + name);
+    }
+    if (messages[i].find("role")->as_string() == "tool" &&
+        !is_blank(messages[i].find("content")->as_string())) {
+      Json::Array changed = messages;
+      changed[i].set("content", "");
+      refuse_if_same(std::move(changed), variables, "the tool's answer in" + name);
+    }
+  }
+}
+
 }  // namespace
 
 Json template_variables(const Conversation& conversation) {
@@ -204,10 +249,12 @@ Json template_variables(const Conversation& conversation) {
 std::string render_chat(const ChatTemplate& any, const Conversation& conversation,
                         bool add_generation_prompt) {
   const ChatTemplate& chat = any.suited(!conversation.tools.is_null());
-  return naming_record(conversation.where, [&] {
+  std::string text = naming_record(conversation.where, [&] {
     return chat.render(conversation.messages, add_generation_prompt,
                        template_variables(conversation));
   });
+  check_tools(chat, conversation, add_generation_prompt, text);
+  return text;
 }
 
 ChatText render_turns(const ChatTemplate& any, const Conversation& conversation) {
@@ -218,6 +265,7 @@ ChatText render_turns(const ChatTemplate& any, const Conversation& conversation)
       return chat.render_with_spans(conversation.messages, false, template_variables(conversation));
     });
     result.text = std::move(rendered.text);
+    check_tools(chat, conversation, false, result.text);
     result.marked_by_template = true;
     for (const auto& [begin, end] : rendered.generation_spans)
       result.turns.push_back({begin, end, end});

@@ -30,7 +30,8 @@ struct ChatText {
 // a run is started or resumed.
 support::Json template_variables(const Conversation& conversation);
 
-// The template's render(); its faults name the record.
+// The template's render(); its faults name the record. Error(kBadData) as well where it leaves out
+// tools, calls or a tool's answer that the conversation has.
 std::string render_chat(const ChatTemplate& chat, const Conversation& conversation,
                         bool add_generation_prompt);
 

@@ -84,10 +84,13 @@ class LF_API Dataset {
 // the known names.
 LF_API std::filesystem::path find_dataset(const std::string& path_or_name);
 
-// Text with the trained-on tokens marked, for --preview: one block a sample, its line and token
-// counts first. colour: ANSI, else [[...]] brackets. Control characters in the text are shown as
-// \xNN.
-LF_API std::string preview(const Sample& sample, const Tokenizer& tokenizer, bool colour);
+// For --preview: one block a sample, its place ("records.jsonl line 12") and token counts, then its
+// text, in which what is trained on stands in [[ ]] (bold green where colour is wanted). Control
+// characters are shown as \xNN.
+LF_API std::string preview(const Sample& sample, const Tokenizer& tokenizer, bool colour,
+                           std::string_view place);
+// The same as {"tokens", "trained_tokens", "parts": [{"text", "trained"}]}.
+LF_API support::Json preview_json(const Sample& sample, const Tokenizer& tokenizer);
 
 // Prompts for generation: a file of one prompt a line, or JSONL {"prompt"} / {"messages"}. Each is
 // rendered with the style's generation prompt and tokenised.

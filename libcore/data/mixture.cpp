@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "support/counted.h"
 
 namespace loongforge::data {
 namespace {
@@ -77,8 +78,8 @@ std::vector<bool> hold_out(size_t total, double val_size, uint64_t seed) {
   const double wanted =
       val_size < 1 ? std::ceil(val_size * static_cast<double>(total) - 1e-9) : val_size;
   if (!(wanted < static_cast<double>(total)))
-    throw_usage("--val_size leaves nothing to train on: there are " + std::to_string(total) +
-                    (total == 1 ? " sample" : " samples"),
+    throw_usage("--val_size leaves nothing to train on: the dataset has " +
+                    support::counted(static_cast<int64_t>(total), "sample"),
                 "hold out fewer");
   std::vector<uint32_t> order(total);
   std::iota(order.begin(), order.end(), 0u);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "support/counted.h"
 
 namespace loongforge::data {
 namespace {
@@ -69,7 +70,7 @@ void SampleStream::hold_out(uint64_t held) {
       Sample sample;
       if (!reader.next(sample))
         throw_usage("--val_size leaves nothing to train on of " + reader.file().string() +
-                        ": it has " + std::to_string(i) + " samples",
+                        ": it has " + support::counted(static_cast<int64_t>(i), "sample"),
                     "hold out fewer");
       if (i == share) break;
       table.add(sample);
@@ -107,11 +108,14 @@ bool SampleStream::take(Source& source, Sample& sample) {
 void SampleStream::next(Sample& sample) {
   while (true) {
     const bool in_order = strategy_ == MixStrategy::kConcat;
-    if (take(sources_[in_order ? current_ : draw_.at(pass_, draws_++)], sample)) break;
+    last_ = in_order ? current_ : draw_.at(pass_, draws_++);
+    if (take(sources_[last_], sample)) break;
     if (!in_order || ++current_ == sources_.size()) begin_pass();
   }
   ++given_;
 }
+
+std::string SampleStream::last_file() const { return sources_[last_].reader->file().string(); }
 
 Json SampleStream::place() const {
   Json readers = Json::array();

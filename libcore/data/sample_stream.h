@@ -26,6 +26,7 @@ class LF_API SampleStream {
                const MixRule& mix, uint64_t held, const Tokenizer& tokenizer);
 
   void next(Sample& sample);
+  std::string last_file() const;  // that it was read from
   const SampleTable& held() const { return held_; }
 
   // A place that an equal stream was at, for checkpoints.
@@ -52,6 +53,7 @@ class LF_API SampleStream {
   DatasetDraw draw_;
   SampleTable held_;
   uint64_t pass_ = 0, draws_ = 0, given_ = 0;  // the last two of this pass
+  size_t last_ = 0;                            // the dataset that next() read
   size_t current_ = 0;                         // concat: the dataset that is read
 };
 

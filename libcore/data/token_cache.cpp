@@ -19,7 +19,7 @@ using support::Json;
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr int kFormat = 1;  // of the files, and of how samples are made
+constexpr int kFormat = 2;  // of the files, and of how samples are made
 constexpr const char* kDescription = "cache.json";
 constexpr const char* kTokens = "tokens.bin";
 constexpr const char* kIndex = "index.bin";

@@ -92,15 +92,18 @@ void parse_attention(const Keys& keys, HfConfig& config) {
 
 }  // namespace
 
+std::string model_type_of(const Json& raw, const std::string& where) {
+  if (!raw.is_object())
+    throw_bad_data(where, std::string("is JSON of type ") + raw.type_name() + ", not an object");
+  return Keys(raw, where).string("model_type", "");
+}
+
 HfConfig parse_hf_config(Json raw, std::string where) {
   HfConfig config;
   config.where = std::move(where);
-  if (!raw.is_object())
-    throw_bad_data(config.where,
-                   std::string("is JSON of type ") + raw.type_name() + ", not an object");
+  config.model_type = model_type_of(raw, config.where);
   const Keys keys(raw, config.where);
   config.v5 = keys.find("rope_parameters") != nullptr || keys.find("dtype") != nullptr;
-  config.model_type = keys.string("model_type", "");
   const std::vector<std::string> architectures = keys.strings("architectures");
   if (!architectures.empty()) config.architecture = architectures[0];
   parse_sizes(keys, config);

@@ -64,6 +64,9 @@ struct LF_API HfConfig {
   int64_t rotary_dim() const;  // head_dim * partial_rotary_factor
 };
 
+// model_type alone, before the keys that only a decoder has are asked for; empty when the file has
+// none.
+LF_API std::string model_type_of(const support::Json& raw, const std::string& where);
 // kBadData Error naming file and key (and both values where two keys contradict each other).
 LF_API HfConfig parse_hf_config(support::Json raw, std::string where);
 LF_API HfConfig read_hf_config(const std::filesystem::path& config_json);

@@ -176,14 +176,20 @@ void ParameterLoader::declare() {
   }
   for (auto& [name, weight] : p.weights_) shape_weight(&weight);
   check_patterns();
-  if (options_.lora && p.adapters_.empty()) {
-    std::string known;
-    std::set<std::string> leaves;
-    for (const ir::Node& node : graph.nodes)
-      if (node.op == "linear" && node.block >= 0) leaves.insert(module_leaf(module_path(node.params.at("weight"))));
-    for (const std::string& leaf : leaves) known += (known.empty() ? "" : ", ") + leaf;
-    throw_usage("lora_target names no linear layer of this model", "it has: " + known);
-  }
+  if (options_.lora) check_targets();
+}
+
+// Every name has to adapt something.
+void ParameterLoader::check_targets() const {
+  std::string known;
+  std::set<std::string> leaves;
+  for (const ir::Node& node : reader_.model().graph.nodes)
+    if (node.op == "linear" && node.block >= 0) leaves.insert(module_leaf(module_path(node.params.at("weight"))));
+  for (const std::string& leaf : leaves) known += (known.empty() ? "" : ", ") + leaf;
+  if (options_.lora_options.modules.empty())
+    for (const std::string& target : options_.lora_options.targets)
+      if (!leaves.contains(target)) throw_usage("--lora_target " + target + " names no linear layer of this model", "it has: " + known);
+  if (params_->adapters_.empty()) throw_usage("--lora_target names no linear layer of this model", "it has: " + known);
 }
 
 // What the policy says of a weight, and what that means for what is in memory.
@@ -215,24 +221,73 @@ Elem ParameterLoader::target_elem(const ir::TensorEntry& entry, Weight* weight) 
   return Elem::kBf16;
 }
 
-// An override that names nothing is a slip of the user's.
-void ParameterLoader::check_patterns() const {
-  const auto& weights = params_->weights_;
-  for (const quant::AmpRule& rule : options_.precision_overrides) {
-    const bool used = std::any_of(weights.begin(), weights.end(),
-                                  [&](const auto& w) { return quant::layer_match(rule.pattern, w.first); });
-    if (!used) throw_usage("--precision_override " + rule.pattern + " matches no weight of this model",
-                           "train --dry_run --show_precision lists them");
+// A pattern that names nothing is a slip of the user's; one whose tensors are not rounded is told.
+void ParameterLoader::check_patterns() {
+  check_precision_patterns();
+  std::vector<std::string> names, patterns;
+  std::vector<bool> rounded;
+  const quant::Recipe& recipe = options_.recipe;
+  const bool computes = recipe.activations == quant::Activations::kCompute, trains = options_.train_all || options_.lora;
+  const bool saves = recipe.activations == quant::Activations::kSaved && trains;
+  for (const auto& [name, w] : params_->weights_) {
+    const bool as_stored = reader_.model().stored_tensor(name).dtype == DType::kE4M3LA && !options_.train_all;
+    names.push_back(module_path(name) + ".weight");
+    rounded.push_back(is_fp8(w.packed.elem) && !as_stored);
+    if (w.role != quant::TensorRole::kLinear && w.role != quant::TensorRole::kHead) continue;
+    names.push_back(module_path(name) + ".input");
+    rounded.push_back(w.fp8_layer && (computes || saves));
+    names.push_back(module_path(name) + ".grad");
+    rounded.push_back(w.fp8_layer && computes && trains);
   }
-  for (const quant::ScaleOverride& each : options_.recipe.scale_overrides) {
-    const bool used = std::any_of(weights.begin(), weights.end(), [&](const auto& w) {
-      const std::string path = module_path(w.first);
-      return quant::layer_match(each.pattern, path + ".weight") || quant::layer_match(each.pattern, path + ".input") ||
-             quant::layer_match(each.pattern, path + ".grad");
-    });
-    if (!used) throw_usage("--fp8_scale_override " + each.pattern + " matches no layer of this model",
-                           "a pattern as \"*.down_proj\", or of a tensor as \"*.down_proj.grad\"");
+  for (const quant::ScaleOverride& each : recipe.scale_overrides) patterns.push_back(each.pattern);
+  refuse_unused("--fp8_scale_override ", patterns, names, "layer",
+                "a pattern as \"*.down_proj\", or of a tensor as \"*.down_proj.grad\"");
+  const auto no_effect = [&](const std::string& flag, const std::string& what) {
+    params_->notes_.push_back(flag + " has no effect: " + what + " is rounded to FP8 in this run");
+  };
+  for (const std::string& pattern : patterns) {
+    bool used = false;
+    for (size_t n = 0; n < names.size(); ++n) used |= rounded[n] && quant::layer_match(pattern, names[n]);
+    if (!used) no_effect("--fp8_scale_override " + pattern, "nothing that it matches");
   }
+  if (std::find(rounded.begin(), rounded.end(), true) != rounded.end()) return;
+  if (recipe.scale_factor != 1.0f) no_effect("--fp8_scale_factor", "nothing");
+  if (recipe.fp8() && recipe.scales != quant::ScaleRecipe::kBlock) no_effect("--fp8_recipe", "nothing");
+}
+
+void ParameterLoader::refuse_unused(const std::string& flag, const std::vector<std::string>& patterns,
+                                    const std::vector<std::string>& names, const std::string& what, const std::string& hint) const {
+  const auto unused = quant::unused_pattern(patterns, names);
+  if (!unused) return;
+  if (unused->shadowed)
+    throw_usage(flag + patterns[unused->index] + " is never reached: patterns before it take all that it matches",
+                "the first pattern that matches counts: put it before them, or leave it out");
+  throw_usage(flag + patterns[unused->index] + " matches no " + what + " of this model", hint);
+}
+
+void ParameterLoader::check_precision_patterns() {
+  std::vector<std::string> names, patterns;
+  for (const auto& [name, w] : params_->weights_) names.push_back(name);
+  for (const quant::AmpRule& rule : options_.precision_overrides) patterns.push_back(rule.pattern);
+  refuse_unused("--precision_override ", patterns, names, "weight", "train --dry_run --show_precision lists them");
+  std::vector<std::pair<int64_t, std::string>> kept(patterns.size());
+  for (const auto& [name, w] : params_->weights_) {
+    const bool codes = w.packed.elem == Elem::kNf4 || is_fp8(w.packed.elem);
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      if (!quant::layer_match(patterns[i], name)) continue;
+      const bool follows = options_.precision_overrides[i].storage == quant::Storage::kFp8 ? w.packed.elem != Elem::kNf4 : !codes;
+      if (!follows) {
+        ++kept[i].first;
+        kept[i].second = w.packed.elem == Elem::kNf4 ? "NF4" : "FP8";
+      }
+      break;
+    }
+  }
+  for (size_t i = 0; i < patterns.size(); ++i)
+    if (kept[i].first > 0)
+      params_->notes_.push_back(options_.precision_overrides[i].reason + " leaves " + std::to_string(kept[i].first) +
+                                (kept[i].first == 1 ? " weight in the " : " weights in the ") + kept[i].second +
+                                " codes that the file has; inputs and gradients follow it");
 }
 
 void ParameterLoader::stripe_to_f32(const ir::TensorEntry& entry, const uint8_t* rows, int64_t row0, int64_t count,

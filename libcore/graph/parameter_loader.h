@@ -24,7 +24,11 @@ class ParameterLoader {
   void declare_weight(const ir::Node& node, quant::TensorRole role);
   void declare_vector(const ir::Node& node, const std::string& tensor);
   void shape_weight(Weight* weight);
-  void check_patterns() const;
+  void check_targets() const;
+  void check_patterns();
+  void check_precision_patterns();
+  void refuse_unused(const std::string& flag, const std::vector<std::string>& patterns, const std::vector<std::string>& names,
+                     const std::string& what, const std::string& hint) const;
   void allocate_weights();
   void load_weight(Weight* weight);
   void load_master(const Weight& weight, const ir::TensorEntry& entry, const uint8_t* rows, int64_t row0, int64_t count);

@@ -129,6 +129,8 @@ class LF_API Parameters {
   int64_t trainable_count() const;
   // FP8 weights of the file whose scales are no powers of two in blocks of 128 x 128: they run decoded, in bf16 (fp32).
   int64_t decoded_weights() const { return decoded_weights_; }
+  // What is asked for and has no effect on this model, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
   std::string decoded_note() const;  // one line that says so; empty when there are none
   size_t resident_bytes() const;  // packed weights, vectors, masters, adapters: what loading takes, declared or loaded
 
@@ -141,6 +143,7 @@ class LF_API Parameters {
   std::map<std::string, VectorParam> vectors_;
   std::map<std::string, Adapter> adapters_;
   std::vector<Trainable> trainables_;
+  std::vector<std::string> notes_;
   AlignedBuffer packed_, masters_, masters_bf16_;
   int64_t trainable_floats_ = 0, master_floats_ = 0, master_bf16s_ = 0, parameter_count_ = 0, linear_count_ = 0, decoded_weights_ = 0;
 };

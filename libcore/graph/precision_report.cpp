@@ -1,7 +1,7 @@
 #include "graph/precision_report.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <set>
 
 #include "graph/parameter_loader.h"
@@ -106,19 +106,62 @@ class Rows {
 
 std::vector<PrecisionRow> precision_rows(const Parameters& params, const ir::Model& model) { return Rows(params, model).make(); }
 
-std::string precision_table(const std::vector<PrecisionRow>& rows) {
-  constexpr size_t kColumns = 8;
-  std::vector<std::array<std::string, kColumns>> cells = {
-      {"tensor", "role", "shape", "file", "runs as", "inputs", "gradients", "why"}};
-  for (const PrecisionRow& r : rows)
-    cells.push_back({r.tensor, r.role, r.shape, r.stored, r.weight, r.inputs, r.gradients, r.reason});
-  std::array<size_t, kColumns> width{};
-  for (const auto& line : cells)
-    for (size_t c = 0; c < kColumns; ++c) width[c] = std::max(width[c], line[c].size());
+namespace {
+
+// "model.layers.3.mlp.down_proj.weight" -> "model.layers." 3 ".mlp.down_proj.weight"; no number: all of it before.
+struct LayerName {
+  std::string before, after;
+  int64_t layer = -1;
+};
+
+LayerName split_name(const std::string& name) {
+  for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+    const size_t end = name.find('.', dot + 1);
+    if (end == std::string::npos || end == dot + 1 || end - dot > 10) continue;
+    const std::string word = name.substr(dot + 1, end - dot - 1);
+    if (std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; }))
+      return {name.substr(0, dot + 1), name.substr(end), std::stoll(word)};
+  }
+  return {name, {}, -1};
+}
+
+// "0-3,5"
+std::string ranges(const std::vector<int64_t>& layers) {
   std::string text;
-  for (const auto& line : cells) {
-    for (size_t c = 0; c + 1 < kColumns; ++c) text += line[c] + std::string(width[c] - line[c].size() + 2, ' ');
-    text += line.back() + "\n";
+  for (size_t i = 0; i < layers.size();) {
+    size_t last = i;
+    while (last + 1 < layers.size() && layers[last + 1] == layers[last] + 1) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(layers[i]) + (last > i ? "-" + std::to_string(layers[last]) : "");
+    i = last + 1;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string precision_table(const std::vector<PrecisionRow>& rows) {
+  struct Entry {
+    LayerName name;
+    const PrecisionRow* row;
+    std::vector<int64_t> layers;
+  };
+  std::vector<Entry> entries;
+  std::map<std::string, size_t> known;
+  for (const PrecisionRow& r : rows) {
+    const LayerName name = split_name(r.tensor);
+    std::string key = name.layer < 0 ? r.tensor : name.before + "#" + name.after;
+    for (const std::string* part : {&r.role, &r.shape, &r.stored, &r.weight, &r.inputs, &r.gradients, &r.reason}) key += "\n" + *part;
+    const auto [at, fresh] = known.emplace(key, entries.size());
+    if (fresh) entries.push_back({name, &r, {}});
+    if (name.layer >= 0) entries[at->second].layers.push_back(name.layer);
+  }
+  std::string text;
+  for (const Entry& e : entries) {
+    const PrecisionRow& r = *e.row;
+    text += e.name.before + (e.layers.empty() ? "" : ranges(e.layers) + e.name.after) + "\n";
+    text += "    " + r.role + " " + r.shape + (r.stored == "-" ? "" : ", " + r.stored + " in the file") + ", runs as " + r.weight + "\n";
+    if (!r.inputs.empty()) text += "    inputs " + r.inputs + "; gradients " + r.gradients + "\n";
+    text += "    " + r.reason + "\n";
   }
   return text;
 }

@@ -24,7 +24,7 @@ struct PrecisionRow {
 
 // In the order of the graph; params declared or loaded.
 LF_API std::vector<PrecisionRow> precision_rows(const Parameters& params, const ir::Model& model);
-// A line of names, then one a tensor; columns as wide as needed.
+// For a terminal: an entry of a few short lines a tensor; layers that are alike share one, as model.layers.0-29.mlp.up_proj.weight.
 LF_API std::string precision_table(const std::vector<PrecisionRow>& rows);
 
 }  // namespace loongforge::graph

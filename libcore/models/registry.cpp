@@ -79,29 +79,34 @@ const Family* find_by_label(std::string_view label) noexcept {
   return nullptr;
 }
 
-const Family& choose_family(const formats::HfConfig& config, std::string_view label) {
+const Family& choose_family(const std::string& model_type, const std::string& where,
+                            std::string_view label) {
   const Family* by_label = find_by_label(label);
-  if (config.model_type.empty()) {
+  if (model_type.empty()) {
     if (by_label != nullptr) return *by_label;
     throw_bad_data(
-        config.where,
+        where,
         "has no model_type, and --model-name \"" + std::string(label) + "\" names no family",
         "known model types: " + known_model_types());
   }
-  const Family* by_type = find_by_model_type(config.model_type);
+  const Family* by_type = find_by_model_type(model_type);
   if (by_type == nullptr) {
     throw_bad_data(
-        config.where,
-        "model_type \"" + support::printable(config.model_type, 60) + "\" is not supported",
+        where,
+        "model_type \"" + support::printable(model_type, 60) + "\" is not supported",
         "known model types: " + known_model_types());
   }
   if (by_label != nullptr && by_label != by_type) {
     throw_usage("--model-name \"" + std::string(label) + "\" names the family " +
-                    std::string(by_label->name) + ", " + config.where + " has model_type " +
-                    config.model_type,
+                    std::string(by_label->name) + ", " + where + " has model_type " +
+                    model_type,
                 "give the model a name of its own family, or any other label");
   }
   return *by_type;
+}
+
+const Family& choose_family(const formats::HfConfig& config, std::string_view label) {
+  return choose_family(config.model_type, config.where, label);
 }
 
 std::vector<ExportTensor> same_names(const ir::Model& model) {

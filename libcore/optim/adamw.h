@@ -77,6 +77,7 @@ class LF_API AdamW {
   void set_moment(size_t view, bool second, std::span<const float> values);
 
   const std::vector<ParameterView>& views() const noexcept { return views_; }
+  MomentFormat moments() const noexcept { return options_.moments; }
   // Bytes of moments for such views.
   static size_t state_bytes(const std::vector<ParameterView>& views, MomentFormat moments);
 

@@ -161,6 +161,7 @@ Decision AmpPolicy::decide(const TensorFacts& facts) const {
     // override asks for.
     const bool blocks = each.storage == Storage::kFp8 || each.storage == Storage::kNf4;
     if (blocks && facts.rank != 2) continue;
+    if (each.storage == Storage::kNf4 && facts.role != TensorRole::kLinear) continue;
     return {each.storage, stored_dtype(each.storage, facts.source, exact_), each.reason,
             each.by_request};
   }
@@ -184,9 +185,11 @@ std::vector<AmpRule> parse_amp_overrides(std::string_view list, std::string_view
   std::vector<AmpRule> rules;
   for (PatternValue& item : parse_pattern_values(list, flag)) {
     const std::optional<Storage> storage = parse_storage(item.value);
-    if (!storage || *storage == Storage::kSource || *storage == Storage::kNf4)
+    // A run makes no NF4 codes, an import does.
+    const bool nf4 = flag == "quantize_override";
+    if (!storage || *storage == Storage::kSource || (*storage == Storage::kNf4 && !nf4))
       throw_usage("--" + std::string(flag) + ": " + item.value + " is no precision",
-                  "use fp8, bf16 or fp32, as in --" + std::string(flag) + " \"*.down_proj=bf16\"");
+                  std::string("use ") + (nf4 ? "nf4, " : "") + "fp8, bf16 or fp32, as in --" + std::string(flag) + " \"*.down_proj=bf16\"");
     AmpRule each;
     each.reason = "--" + std::string(flag) + " " + item.pattern + "=" + item.value;
     each.pattern = std::move(item.pattern);

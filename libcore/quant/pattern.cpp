@@ -33,6 +33,23 @@ bool layer_match(std::string_view pattern, std::string_view tensor) noexcept {
   return dot != std::string_view::npos && glob_match(pattern, tensor.substr(0, dot));
 }
 
+std::optional<UnusedPattern> unused_pattern(const std::vector<std::string>& patterns,
+                                            const std::vector<std::string>& names) {
+  std::vector<bool> counts(patterns.size(), false), matches(patterns.size(), false);
+  for (const std::string& name : names) {
+    bool taken = false;
+    for (size_t i = 0; i < patterns.size(); ++i) {
+      if (!layer_match(patterns[i], name)) continue;
+      matches[i] = true;
+      if (!taken) counts[i] = true;
+      taken = true;
+    }
+  }
+  for (size_t i = 0; i < patterns.size(); ++i)
+    if (!counts[i]) return UnusedPattern{i, matches[i]};
+  return std::nullopt;
+}
+
 std::vector<PatternValue> parse_pattern_values(std::string_view list, std::string_view flag) {
   std::vector<PatternValue> values;
   for (size_t begin = 0; begin < list.size();) {

@@ -2,6 +2,7 @@
 // --precision_override and --quantize_override. Thread-safety: pure functions.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,15 @@ LF_API bool glob_match(std::string_view pattern, std::string_view text) noexcept
 
 // A pattern may name a tensor ("*.down_proj.weight") or its layer ("*.down_proj").
 LF_API bool layer_match(std::string_view pattern, std::string_view tensor) noexcept;
+
+// Of patterns of which the first that matches counts: the first one that counts for no name at all.
+// shadowed: it matches some, but an earlier one takes them all.
+struct UnusedPattern {
+  size_t index = 0;
+  bool shadowed = false;
+};
+LF_API std::optional<UnusedPattern> unused_pattern(const std::vector<std::string>& patterns,
+                                                   const std::vector<std::string>& names);
 
 struct PatternValue {
   std::string pattern, value;

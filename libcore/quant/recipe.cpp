@@ -64,28 +64,26 @@ std::string Recipe::describe(bool nf4_weights) const {
   if (precision == RunPrecision::kBf16)
     return "bf16: operands, saved tensors and edges are bf16, sums fp32" + other;
   const bool block = scales == ScaleRecipe::kBlock;
-  const std::string fp8 = std::string("linear weights are FP8 ") + elem_name(weight_elem()) +
+  const std::string fp8 = std::string(run_precision_name(precision)) + ": linear weights are FP8 " +
+                          elem_name(weight_elem()) +
                           (block ? " in 128 x 128 blocks" : " with one scale each");
-  std::string text =
-      std::string(run_precision_name(precision)) + ": " + (nf4_weights ? nf4 : fp8);
-  const std::string scaled = block ? " in 1 x 128 blocks" : " with one scale a tensor";
-  switch (activations) {
-    case Activations::kSaved:
-      text += ", operands bf16, sums fp32; inputs saved for the weight gradient are " +
-              elem_name(input_elem()) + scaled;
-      break;
-    case Activations::kCompute:
-      text += "; inputs (" + elem_name(input_elem()) + ") and gradients (" +
-              elem_name(gradient_elem()) + ") are rounded before use" + scaled + ", sums fp32";
-      break;
-    case Activations::kOff:
-      text += ", operands bf16, sums fp32; inputs saved for the weight gradient are bf16";
-      break;
-  }
-  if (scales == ScaleRecipe::kTensorCurrent) text += " by its largest value";
+  // How what is rounded of activations is scaled.
+  std::string scaled = block ? " in 1 x 128 blocks" : " with one scale a tensor";
+  if (scales == ScaleRecipe::kTensorCurrent) scaled += " by its largest value";
   if (scales == ScaleRecipe::kDelayed)
-    text += " by the largest value of the last " + std::to_string(window) + " steps";
-  if (adaptive_bias) text += ", the gradients' by their histogram (adaptive bias)";
+    scaled += " by the largest value of the last " + std::to_string(window) + " steps";
+  const std::string input = elem_name(input_elem());
+  std::string text = nf4_weights ? "nf4: " + nf4 : fp8;
+  if (activations == Activations::kCompute) {
+    text += "; inputs (" + input + ") and gradients (" + elem_name(gradient_elem()) +
+            ") are rounded before use" + scaled;
+    if (adaptive_bias) text += ", the gradients' by their histogram (adaptive bias)";
+    text += "; sums fp32";
+  } else {
+    const bool saved = activations == Activations::kSaved;
+    text += "; operands bf16, sums fp32; inputs saved for the weight gradient are " +
+            (saved ? input + scaled : "bf16");
+  }
   if (scale_factor != 1.0f) text += "; amax times " + number(scale_factor);
   for (const ScaleOverride& each : scale_overrides)
     text += "; " + each.pattern + ": amax times " + number(each.factor);

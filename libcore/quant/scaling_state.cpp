@@ -84,6 +84,22 @@ std::optional<int> choose(std::span<const int64_t> bins) {
   return best;
 }
 
+// The share of counted values that saturate at an exponent; binades as log-uniform as above.
+double saturated_share(Elem fp8, std::span<const int64_t> bins, int exponent) {
+  const bool e5m2 = fp8 == Elem::kE5M2;
+  const int top = e5m2 ? 15 : 3;
+  // Of its binade what no longer rounds to the largest value: above 1.8125, E5M2 above 1.875 of 2.
+  const double of_top = e5m2 ? 0.125 : 0.1875;
+  double all = 0, saturated = 0;
+  for (int b = 1; b < kernels::kBinades - 1; ++b) {
+    const auto count = static_cast<double>(bins[static_cast<size_t>(b)]);
+    const int scaled = b - 127 - exponent;
+    all += count;
+    saturated += scaled > top ? count : scaled == top ? of_top * count : 0;
+  }
+  return all > 0 ? saturated / all : 0;
+}
+
 // What a factor shifts an exponent by: whole binades, rounded up.
 int binades_of(float factor) {
   int e = 0;
@@ -110,6 +126,22 @@ std::optional<int> ScalingState::exponent(const std::string& name, Elem fp8, boo
   const float largest = amax.empty() ? 0.0f : *std::max_element(amax.begin(), amax.end());
   if (largest == 0.0f) return std::nullopt;
   return kernels::scale_exponent(fp8, largest, factor);
+}
+
+void ScalingState::mark_planned(StatsMap* stats) const {
+  constexpr double kTimes = 2, kRare = 1e-2;
+  for (auto& [name, each] : *stats) {
+    each.planned = 0;
+    const auto it = tensors_.find(name);
+    if (!wants_binades(each.gradient) || each.counts.overflow == 0 || it == tensors_.end()) continue;
+    if (it->second.binades.empty()) continue;
+    // Without the factor: what that saturates was asked for, not weighed up.
+    const std::optional<int> e = best_exponent(each.elem, it->second.binades);
+    if (!e) continue;
+    const double share = kTimes * saturated_share(each.elem, it->second.binades, *e) + kRare;
+    const auto expected = static_cast<int64_t>(share * static_cast<double>(each.elements));
+    each.planned = std::min(each.counts.overflow, expected);
+  }
 }
 
 void ScalingState::observe(const std::string& name, float amax) {

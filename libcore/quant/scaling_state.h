@@ -18,6 +18,7 @@
 #include "base/api.h"
 #include "kernels/quant.h"
 #include "quant/recipe.h"
+#include "quant/statistics.h"
 
 namespace loongforge::quant {
 
@@ -48,6 +49,11 @@ class LF_API ScalingState {
   // The scale of `name` in this step. factor: what amax is multiplied by.
   std::optional<int> exponent(const std::string& name, kernels::Elem fp8, bool gradient,
                               float factor) const;
+  // Adaptive bias saturates rare elements because all others are better coded then. Of every gradient
+  // whose exponent it chose: what saturated and is within twice the share that the counted binades
+  // foretell, and one in 100, is planned; what is beyond that the rule did not foresee. Before
+  // end_step(), which counts what these gradients were.
+  void mark_planned(StatsMap* stats) const;
   bool wants_binades(bool gradient) const noexcept { return recipe_.adaptive_bias && gradient; }
   // What a micro-batch saw; names may come several times. Infinite amax: not remembered.
   void observe(const std::string& name, float amax);

@@ -23,6 +23,7 @@ void TensorStats::add(const TensorStats& other) noexcept {
   gradient = other.gradient;
   elements += other.elements;
   counts.add(other.counts);
+  planned += other.planned;
   error.add(other.error);
 }
 
@@ -53,7 +54,7 @@ void add_stats(StatsMap* sum, const StatsMap& other) {
 int64_t saturated_gradients(const StatsMap& stats) noexcept {
   int64_t n = 0;
   for (const auto& [name, each] : stats)
-    if (each.gradient) n += each.counts.overflow;
+    if (each.gradient) n += each.counts.overflow - each.planned;
   return n;
 }
 

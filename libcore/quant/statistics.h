@@ -20,6 +20,7 @@ struct LF_API TensorStats {
   bool gradient = false;  // of dY: its saturation is the clip signal
   int64_t elements = 0;
   kernels::QuantCounts counts;
+  int64_t planned = 0;  // of counts.overflow: those that adaptive bias gives up by its rule
   kernels::QuantError error;  // empty: not measured
 
   void add(const TensorStats& other) noexcept;
@@ -38,7 +39,7 @@ struct LF_API TensorStats {
 // By tensor: "<layer>.weight", "<layer>.input", "<layer>.grad".
 using StatsMap = std::map<std::string, TensorStats>;
 LF_API void add_stats(StatsMap* sum, const StatsMap& other);
-// Saturated elements of gradients.
+// Saturated elements of gradients, without those that adaptive bias gives up.
 LF_API int64_t saturated_gradients(const StatsMap& stats) noexcept;
 // A line of names, then one a tensor.
 LF_API std::string stats_table(const StatsMap& stats);

@@ -12,7 +12,21 @@
 
 namespace loongforge::train {
 
+namespace {
+
+// A run's folder holds adapters one level down.
+void check_folder(const std::filesystem::path& folder) {
+  constexpr const char* kConfig = "adapter_config.json";
+  if (!std::filesystem::is_directory(folder) || std::filesystem::exists(folder / kConfig)) return;
+  const std::filesystem::path latest = folder / "latest";
+  throw_no_input(folder.string(), "holds no PEFT adapter (adapter_config.json)",
+                 std::filesystem::exists(latest / kConfig) ? "did you mean " + latest.string() + "?" : "");
+}
+
+}  // namespace
+
 graph::LoraOptions adapter_options(const std::filesystem::path& folder) {
+  check_folder(folder);
   const formats::PeftAdapter adapter(folder);
   graph::LoraOptions options;
   options.rank = adapter.config().r;

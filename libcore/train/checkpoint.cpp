@@ -60,8 +60,12 @@ void restore(const fs::path& folder, const CheckpointState& state, graph::Parame
   read_optimizer(folder, state.step, optimizer);
 }
 
-uint64_t checkpoint_bytes(const graph::Parameters& params) {
-  return static_cast<uint64_t>(params.trainable_floats()) * 3 * sizeof(float) + (uint64_t{32} << 20);
+uint64_t checkpoint_bytes(const graph::Parameters& params, const optim::AdamW& optimizer, const ir::Reader& model) {
+  constexpr uint64_t kDescriptions = uint64_t{1} << 20;  // JSON files, disk blocks that are not full
+  uint64_t bytes = optim::AdamW::state_bytes(optimizer.views(), optimizer.moments()) + kDescriptions;
+  for (const graph::Trainable& t : params.trainables())
+    bytes += static_cast<uint64_t>(t.size()) * (t.master == kernels::Elem::kBf16 ? 2 : 4);
+  return bytes + (params.options().train_all ? bytes_beside_weights(model.folder()) : 0);
 }
 
 }  // namespace loongforge::train

@@ -39,6 +39,6 @@ void restore(const std::filesystem::path& folder, const CheckpointState& state, 
              optim::AdamW& optimizer, ThreadPool& pool);
 
 // Bytes that a checkpoint takes on disk.
-uint64_t checkpoint_bytes(const graph::Parameters& params);
+uint64_t checkpoint_bytes(const graph::Parameters& params, const optim::AdamW& optimizer, const ir::Reader& model);
 
 }  // namespace loongforge::train

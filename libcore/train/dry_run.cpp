@@ -1,5 +1,6 @@
 #include "train/dry_run.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -7,12 +8,14 @@
 
 #include "base/log.h"
 #include "graph/precision_report.h"
+#include "support/counted.h"
 #include "train/fit_advice.h"
 #include "train/training_run.h"
 
 namespace loongforge::train {
 namespace {
 
+using support::counted;
 using support::Json;
 
 constexpr double kProbeSeconds = 10;
@@ -43,11 +46,15 @@ std::string row(const char* name, uint64_t bytes) {
 Json probe_json(const ProbeResult& p) {
   Json json = Json::object();
   json.set("steps", p.steps);
+  json.set("micro_batches", p.micro_batches);
+  json.set("tokens", p.tokens);
+  json.set("extrapolated", p.extrapolated);
   json.set("seconds", p.seconds);
   json.set("tokens_per_s", p.tokens_per_s);
   json.set("step_ms", p.step_ms);
   json.set("eta_s", p.eta_s);
   json.set("peak_bytes", static_cast<int64_t>(p.peak_bytes));
+  json.set("largest_micro_batch_run", p.largest_met);
   return json;
 }
 
@@ -98,16 +105,24 @@ std::string advice_text(const Plan& plan) {
   return text;
 }
 
-std::string probe_text(const ProbeResult& p, const MemoryForecast& forecast) {
+std::string probe_text(const ProbeResult& p, const Plan& plan) {
   const long long s = static_cast<long long>(p.eta_s + 0.5);
+  std::string what = counted(p.steps, "step");
+  if (p.micro_batches > 0)
+    what = std::to_string(p.micro_batches) + " of " + counted(plan.shape.micro_batches_per_step, "micro-batch") + " of a step";
+  else if (p.extrapolated)
+    what = std::to_string(p.tokens) + " of about " + std::to_string(p.micro_batch_tokens) + " tokens of a micro-batch";
   char text[400];
   std::snprintf(text, sizeof text,
-                "probe           %lld steps in %.1f s\nspeed           %.1f tokens/s, %.1f ms a step\n"
+                "speed           %.1f tokens/s, %s%.1f ms a step%s\n"
                 "time to the end %02lld:%02lld:%02lld, without evaluations and checkpoints\n"
-                "peak memory     %s measured, %s forecast\n",
-                static_cast<long long>(p.steps), p.seconds, p.tokens_per_s, p.step_ms, s / 3600, s / 60 % 60, s % 60,
-                mb(p.peak_bytes).c_str(), mb(forecast.total()).c_str());
-  return text;
+                "peak memory     %s measured%s, %s forecast\n",
+                p.tokens_per_s, p.extrapolated ? "about " : "", p.step_ms, p.extrapolated ? " (extrapolated)" : "", s / 3600,
+                s / 60 % 60, s % 60, mb(p.peak_bytes).c_str(), p.largest_met ? "" : " without the largest micro-batch",
+                mb(plan.memory.total()).c_str());
+  char seconds[32];
+  std::snprintf(seconds, sizeof seconds, " in %.1f s\n", p.seconds);
+  return "probe           " + what + seconds + text;
 }
 
 std::string as_text(const Plan& plan, const TrainingData& data) {
@@ -127,14 +142,16 @@ std::string as_text(const Plan& plan, const TrainingData& data) {
                      row("optimizer", m.optimizer) + row("gradients", m.gradients) + row("activations", m.activations) +
                      row("scratch", m.scratch);
   if (!plan.fits()) text += advice_text(plan);
-  if (plan.probe) text += probe_text(*plan.probe, m);
+  if (plan.probe) text += probe_text(*plan.probe, plan);
   return text;
 }
 
 int show_precision(Session& session, const graph::Parameters& params) {
   const std::vector<graph::PrecisionRow> rows = graph::precision_rows(params, session.reader().model());
   if (!session.options().json) {
-    session.print(session.recipe_text() + "\n" + graph::precision_table(rows));
+    std::string recipe = session.recipe_text();  // a clause a line
+    for (size_t at = recipe.find("; "); at != std::string::npos; at = recipe.find("; ", at)) recipe.replace(at, 2, ";\n    ");
+    session.print(recipe + "\n" + graph::precision_table(rows));
     return 0;
   }
   Json list = Json::array();
@@ -164,6 +181,8 @@ int dry_run(Session& session, const TrainingData& data, uint64_t available) {
   Plan plan{0, 0, shape_of(o, data), {}, 0, {}, {}};
   {
     auto params = graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
+    session.log_notes(*params);
+    session.warn_of_length(std::max(plan.shape.longest_document, data.eval ? data.eval->longest() : 0), data.stream != nullptr);
     if (o.show_precision) return show_precision(session, *params);
     plan.memory = forecast_memory(session, plan.shape, *params);
     if (data.stream)  // its window, at most
@@ -171,7 +190,6 @@ int dry_run(Session& session, const TrainingData& data, uint64_t available) {
                              data::sample_words(static_cast<uint64_t>(o.cutoff_len)) * sizeof(int32_t);
     plan.parameters = params->parameter_count();
     plan.trainable = params->trainable_count();
-    if (params->decoded_weights() > 0) log_info(params->decoded_note());
   }
   plan.available = available;
   if (!plan.fits())

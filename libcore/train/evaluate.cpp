@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "generate/generate.h"
-#include "support/json.h"
 #include "train/batching.h"
 
 namespace loongforge::train {
@@ -32,7 +31,7 @@ EvalResult evaluate(Session& session, graph::Parameters& params, const data::Sam
   return result;
 }
 
-void print_samples(Session& session, graph::Parameters& params) {
+support::Json answer_prompts(Session& session, graph::Parameters& params) {
   const TrainOptions& o = session.options();
   const std::vector<data::Prompt>& prompts = session.prompts();
   int64_t longest = 0;
@@ -47,22 +46,21 @@ void print_samples(Session& session, graph::Parameters& params) {
   g.stop_ids = session.stop_ids();
   g.vocab_limit = session.tokenizer().vocab_size();
   g.sampling = {o.sample_temperature, o.sample_top_k, o.sample_top_p, o.seed};
+  support::Json answers = support::Json::array();
   for (const data::Prompt& p : prompts) {
     const std::vector<int32_t> ids = generate::generate_tokens(executor, session.vocab(), p.ids, g);
     ++g.prompt_number;
     const std::string text = session.tokenizer().decode(ids, true);
-    if (!o.json) {
-      session.print("prompt: " + p.text + "\nanswer: " + text + "\n\n");
-      continue;
-    }
+    if (!o.json) session.print("prompt: " + p.text + "\nanswer: " + text + "\n\n");
     support::Json line = support::Json::object();
     line.set("prompt", p.text);
     line.set("answer", text);
     support::Json list = support::Json::array();
     for (int32_t id : ids) list.push_back(static_cast<int64_t>(id));
     line.set("ids", std::move(list));
-    session.print(line.dump() + "\n");
+    answers.push_back(std::move(line));
   }
+  return answers;
 }
 
 }  // namespace loongforge::train

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "graph/parameters.h"
+#include "support/json.h"
 #include "train/session.h"
 
 namespace loongforge::train {
@@ -18,7 +19,7 @@ struct EvalResult {
 // The same to the bit for every --per_device_eval_batch_size.
 EvalResult evaluate(Session& session, graph::Parameters& params, const data::SampleSet& samples);
 
-// Answers to --sample_prompts, printed to stdout (one JSON object a prompt with --json).
-void print_samples(Session& session, graph::Parameters& params);
+// Answers to --sample_prompts, printed to stdout, unless with --json. Returns an array of {"prompt", "answer", "ids"}.
+support::Json answer_prompts(Session& session, graph::Parameters& params);
 
 }  // namespace loongforge::train

@@ -31,7 +31,7 @@ std::string recipe_text(const TrainOptions& options) {
 std::map<std::string, int64_t> saturated_tensors(const quant::StatsMap& stats) {
   std::map<std::string, int64_t> by_tensor;
   for (const auto& [name, each] : stats)
-    if (each.counts.overflow > 0) by_tensor[name] = each.counts.overflow;
+    if (each.counts.overflow > each.planned) by_tensor[name] = each.counts.overflow - each.planned;
   return by_tensor;
 }
 

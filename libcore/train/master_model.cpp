@@ -40,6 +40,13 @@ void copy_tensor(const ir::Reader& source, const ir::TensorEntry& entry, ir::Wri
 
 }  // namespace
 
+uint64_t bytes_beside_weights(const fs::path& model) {
+  uint64_t bytes = 0;
+  for (const fs::directory_entry& file : fs::directory_iterator(model))
+    if (file.is_regular_file() && !is_weight_or_description(file.path().filename().string())) bytes += file.file_size();
+  return bytes;
+}
+
 void write_master_model(const fs::path& folder, const ir::Reader& source, const graph::Parameters& params) {
   const ir::Model& model = source.model();
   std::map<std::string, const graph::Trainable*> trained;

@@ -13,4 +13,7 @@ namespace loongforge::train {
 // config and tokenizer files of `source`, every trained tensor as F32 from its master, the others as they are.
 void write_master_model(const std::filesystem::path& folder, const ir::Reader& source, const graph::Parameters& params);
 
+// Of the files that go along: tokenizer and configuration.
+uint64_t bytes_beside_weights(const std::filesystem::path& model);
+
 }  // namespace loongforge::train

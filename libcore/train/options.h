@@ -36,6 +36,7 @@ struct TrainOptions {
   double lora_dropout = 0;
   std::string lora_target = "all";     // "all" or names separated by commas (q_proj,v_proj)
   bool use_rslora = false;
+  std::vector<std::string> lora_given; // of these flags those that are given: an adapter that is read must have them so
 
   std::optional<double> learning_rate; // default 2e-4 (lora), 2e-5 (full)
   std::string lr_scheduler_type = "cosine";
@@ -68,6 +69,7 @@ struct TrainOptions {
   quant::Recipe recipe;                // of all --fp8_ flags
   std::vector<quant::AmpRule> precision_overrides;
   std::vector<std::string> precision_notes;  // what the flags imply, told once at the start
+  std::vector<std::string> without_effect;   // flags that are given and change nothing, a line each; told there too
   optim::MomentFormat moments = optim::MomentFormat::kF32;
   bool bf16_masters = false;           // --master bf16
   bool fp8_stats = false;

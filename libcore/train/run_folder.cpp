@@ -48,6 +48,9 @@ RunFolder::~RunFolder() {
 std::optional<fs::path> RunFolder::resume(const std::string& from) {
   if (from == "true") {
     resumed_ = newest_checkpoint(path_);
+    if (!resumed_ && !list_checkpoints(path_).empty())
+      throw_bad_data(path_.string(), "holds no checkpoint that is whole",
+                     "name another with --resume_from_checkpoint PATH, or start anew with --overwrite_output_dir, which removes them");
     if (!resumed_) log_warning("--resume_from_checkpoint: " + path_.string() + " holds no checkpoint, the run starts anew");
   } else if (!from.empty()) {
     verify_checkpoint(from);

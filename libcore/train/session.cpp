@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "graph/parameter_loader.h"
 #include "graph/validate.h"
 #include "kernels/gemm.h"
 #include "kernels/native_fp8.h"
+#include "support/json.h"
 #include "topo/machine.h"
 #include "train/adapter_io.h"
 #include "train/training_data.h"
@@ -54,7 +57,7 @@ void check_options(const TrainOptions& o) {
   if (o.cutoff_len < 2) throw_usage("--cutoff_len must be at least 2");
   if (!(o.lora_dropout >= 0 && o.lora_dropout < 1)) throw_usage("--lora_dropout must be in [0, 1)");
   if (o.reduce_lanes != 0 && (o.reduce_lanes < 0 || (o.reduce_lanes & (o.reduce_lanes - 1)) != 0))
-    throw_usage("--reduce_lanes must be a power of two");
+    throw_usage("--reduce_lanes " + std::to_string(o.reduce_lanes) + " is no power of two", "give 1, 2, 4, 8, 16, ...");
   if (o.global_batch_size != 0 && o.global_batch_size < o.per_device_train_batch_size)
     throw_usage("--global_batch_size is smaller than --per_device_train_batch_size",
                 "it counts the rows of all micro-batches of a step");
@@ -69,7 +72,7 @@ void check_options(const TrainOptions& o) {
     not_negative(value, flag);
   if (!(o.adam_beta1 >= 0 && o.adam_beta1 < 1) || !(o.adam_beta2 >= 0 && o.adam_beta2 < 1))
     throw_usage("--adam_beta1 and --adam_beta2 must be in [0, 1)");
-  if (o.eval_strategy == Strategy::kSteps && o.eval_steps < 1) throw_usage("--eval_strategy steps needs --eval_steps");
+  if (o.eval_strategy == Strategy::kSteps && o.eval_steps < 1) throw_usage("--eval_strategy steps needs --eval_steps", "say after how many steps, as --eval_steps 100");
   if (o.save_strategy == Strategy::kSteps) positive(o.save_steps, "save_steps");
   if (o.save_total_limit != 0 && o.save_total_limit < 2)
     throw_usage("--save_total_limit must be at least 2 (0: no limit)", "one checkpoint alone could be the broken one");
@@ -91,6 +94,7 @@ void check_paths(const TrainOptions& o) {
   if (fs::exists(output) && !fs::is_directory(output)) throw_usage("--output_dir " + o.output_dir + " is no folder");
   const std::string& resume = o.resume_from_checkpoint;
   if (!resume.empty() && resume != "true" && !fs::is_directory(resume)) throw_no_input(resume, "is no checkpoint folder");
+  if (o.dry_run) return;  // writes nothing
   if (resume.empty() && !o.overwrite_output_dir && fs::exists(output / "run_config.json"))
     throw_usage(o.output_dir + " already holds a run",
                 "continue it with --resume_from_checkpoint, or start anew with --overwrite_output_dir");
@@ -104,6 +108,7 @@ Session::Session(const TrainOptions& options, const Output& output)
   if (options.recipe.activations == quant::Activations::kCompute && kernels::native_fp8() != nullptr)
     log_info(std::string("--fp8_activations compute: products run on this CPU's FP8 instructions (") + kernels::native_fp8()->name +
              "), so results differ in the last bits from those of CPUs without");
+  for (const std::string& line : options.without_effect) log_warning(line);
   const topo::Machine machine = topo::read_machine();
   kernels::gemm_set_cache(static_cast<int64_t>(machine.l2_bytes) / std::max(1, machine.l2_cores));
   const int threads = options.threads > 0 ? options.threads : machine.default_threads();
@@ -117,6 +122,17 @@ Session::Session(const TrainOptions& options, const Output& output)
   load_tokenizer();
   parameter_options();  // refuses wrong targets and environment before data is read
   if (!options.sample_prompts.empty()) prompts_ = data::load_prompts(options.sample_prompts, style_, *tokenizer_);
+  warn_of_long_answers();
+}
+
+void Session::warn_of_long_answers() const {
+  const int64_t positions = longest_position();
+  int64_t longest = 0;
+  for (const data::Prompt& p : prompts_) longest = std::max(longest, static_cast<int64_t>(p.ids.size()));
+  if (longest == 0 || positions <= 0 || longest + options_.sample_max_new_tokens <= positions) return;
+  log_warning("a prompt of " + std::to_string(longest) + " tokens and --sample_max_new_tokens " +
+              std::to_string(options_.sample_max_new_tokens) + " reach beyond the " + std::to_string(positions) +
+              " tokens that the model was made for (max_position_embeddings)");
 }
 
 void Session::load_tokenizer() {
@@ -133,6 +149,47 @@ void Session::load_tokenizer() {
   }
   style_.chat = chat_ ? &*chat_ : nullptr;
   style_.name = options_.template_name.empty() ? "alpaca" : options_.template_name;
+}
+
+// What is said of an adapter that is read: it goes on as it is.
+void Session::check_adapter(const graph::LoraOptions& file, const std::string& where) const {
+  const auto differs = [&](const std::string& flag, const std::string& asked, const std::string& has) {
+    throw_usage("--" + flag + " " + asked + " contradicts the adapter " + where + ", which has " + has,
+                "an adapter goes on as it is: leave the option out, or start a new one without the adapter");
+  };
+  for (const std::string& flag : options_.lora_given) {
+    if (flag == "lora_rank" && options_.lora_rank != file.rank)
+      differs(flag, std::to_string(options_.lora_rank), std::to_string(file.rank));
+    if (flag == "lora_alpha" && options_.lora_alpha != file.alpha)
+      differs(flag, support::Json(options_.lora_alpha).dump(), support::Json(file.alpha).dump());
+    if (flag == "use_rslora" && options_.use_rslora != file.rslora)
+      differs(flag, options_.use_rslora ? "true" : "false", file.rslora ? "true" : "false");
+    if (flag != "lora_target") continue;
+    std::set<std::string> has, asked;
+    for (const auto& [path, module] : file.modules) has.insert(graph::module_leaf(path));
+    for (const std::string& target : lora_targets()) asked.insert(target);
+    std::string names;
+    for (const std::string& leaf : has) names += (names.empty() ? "" : ",") + leaf;
+    if (asked != has) differs(flag, options_.lora_target, names);
+  }
+}
+
+std::vector<std::string> Session::lora_targets() const {
+  const std::string& names = options_.lora_target;
+  std::set<std::string> leaves;
+  std::vector<std::string> targets;
+  if (names == "all" || names == "all-linear") {
+    for (const ir::Node& node : reader_->model().graph.nodes)
+      if (node.op == "linear" && node.block >= 0) leaves.insert(graph::module_leaf(graph::module_path(node.params.at("weight"))));
+    return {leaves.begin(), leaves.end()};
+  }
+  for (size_t begin = 0; begin <= names.size();) {
+    const size_t comma = std::min(names.find(',', begin), names.size());
+    if (comma > begin) targets.push_back(names.substr(begin, comma - begin));
+    begin = comma + 1;
+  }
+  if (targets.empty()) throw_usage("--lora_target names nothing");
+  return targets;
 }
 
 quant::Recipe Session::recipe() const {
@@ -156,6 +213,7 @@ graph::ParameterOptions Session::parameter_options() const {
     p.lora = true;
     const uint64_t seed = p.lora_options.seed;
     p.lora_options = adapter_options(options_.adapter_path);
+    if (!evaluates) check_adapter(p.lora_options, options_.adapter_path);
     p.lora_options.seed = seed;
     p.lora_options.dropout = options_.lora_dropout;
     return p;
@@ -165,14 +223,7 @@ graph::ParameterOptions Session::parameter_options() const {
   p.lora_options.alpha = options_.lora_alpha;
   p.lora_options.dropout = options_.lora_dropout;
   p.lora_options.rslora = options_.use_rslora;
-  std::string targets = options_.lora_target;
-  if (targets == "all" || targets == "all-linear") return p;
-  for (size_t begin = 0; begin <= targets.size();) {
-    const size_t comma = std::min(targets.find(',', begin), targets.size());
-    if (comma > begin) p.lora_options.targets.push_back(targets.substr(begin, comma - begin));
-    begin = comma + 1;
-  }
-  if (p.lora_options.targets.empty()) throw_usage("--lora_target names nothing");
+  if (options_.lora_target != "all" && options_.lora_target != "all-linear") p.lora_options.targets = lora_targets();
   return p;
 }
 
@@ -183,6 +234,26 @@ graph::PlanOptions Session::plan_options(graph::PlanMode mode, int64_t max_posit
   o.gradient_checkpointing = options_.gradient_checkpointing;
   o.max_positions = max_positions;
   return o;
+}
+
+int64_t Session::longest_position() const {
+  const support::Json& config = reader_->model().config;
+  const support::Json* positions = config.is_object() ? config.find("max_position_embeddings") : nullptr;
+  return positions != nullptr && positions->is_int() ? positions->as_int() : 0;
+}
+
+void Session::warn_of_length(int64_t longest, bool may) const {
+  const int64_t positions = longest_position();
+  if (positions <= 0 || longest <= positions) return;
+  log_warning(std::string("samples ") + (may ? "may have " : "have ") + "up to " + std::to_string(longest) +
+              " tokens, more than the " + std::to_string(positions) +
+              " that the model was made for (max_position_embeddings); --cutoff_len " + std::to_string(positions) +
+              " keeps them within");
+}
+
+void Session::log_notes(const graph::Parameters& params) const {
+  for (const std::string& note : params.notes()) log_warning(note);
+  if (params.decoded_weights() > 0) log_info(params.decoded_note());
 }
 
 std::vector<int32_t> Session::stop_ids() const { return tokenizer_->eos_ids(); }

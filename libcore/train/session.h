@@ -38,6 +38,8 @@ class Session {
   std::string recipe_text() const {                              // in one line, for the log
     return recipe().describe(reader_->model().quantize == "nf4");
   }
+  // Error(kUsage) where a LoRA flag that was given says other than the adapter that was read.
+  void check_adapter(const graph::LoraOptions& file, const std::string& where) const;
   graph::PlanOptions plan_options(graph::PlanMode mode, int64_t max_positions) const;
   // HF ids where generation stops.
   std::vector<int32_t> stop_ids() const;
@@ -52,10 +54,17 @@ class Session {
     options_ = others;
     fn();
   }
+  // One warning where a sample of so many tokens is longer than the model was made for; may: it could be.
+  void warn_of_length(int64_t longest, bool may = false) const;
+  // What of the flags has no effect on this model, a line each; once for a run.
+  void log_notes(const graph::Parameters& params) const;
   void print(const std::string& text) const { output_.print(text.c_str()); }
 
  private:
   void load_tokenizer();
+  void warn_of_long_answers() const;
+  int64_t longest_position() const;               // max_position_embeddings; 0: not known
+  std::vector<std::string> lora_targets() const;  // last components of layers' names
 
   TrainOptions options_;
   Output output_;

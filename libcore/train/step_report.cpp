@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/log.h"
+#include "support/counted.h"
 
 namespace loongforge::train {
 namespace {
@@ -18,7 +19,10 @@ std::string format(const char* pattern, double value) {
 std::string clock_text(double seconds) {
   const int64_t s = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
   char text[32];
-  std::snprintf(text, sizeof text, "%02lld:%02lld:%02lld", static_cast<long long>(s / 3600),
+  if (s < 3600)
+    std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(s / 60), static_cast<long long>(s % 60));
+  else
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", static_cast<long long>(s / 3600),
                 static_cast<long long>(s / 60 % 60), static_cast<long long>(s % 60));
   return text;
 }
@@ -52,17 +56,15 @@ support::Json step_json(const StepFacts& f) {
   return json;
 }
 
+// Within 80 columns where nothing is amiss; the epoch is in the JSON form.
 std::string step_text(const StepFacts& f) {
-  std::string text = "epoch " + format("%.2f", f.epoch) + " | step " + std::to_string(f.step) + "/" +
-                     std::to_string(f.total_steps) + " | loss " + format("%.4f", f.loss) + " | lr " +
-                     format("%.2e", f.lr) + " | grad_norm " + format("%.3f", f.grad_norm) + " | " +
-                     format("%.0f", f.tokens_per_s) + " tok/s | mem " + std::to_string(f.mem_mb) + " MB | ETA " +
-                     clock_text(f.eta_s);
-  if (f.fp8_overflow > 0) text += " | fp8_overflow " + format("%.2e", f.fp8_overflow);
+  std::string text = "step " + std::to_string(f.step) + "/" + std::to_string(f.total_steps) + "  loss " + format("%.4f", f.loss) +
+                     "  lr " + format("%.1e", f.lr) + "  norm " + format("%.3f", f.grad_norm) + "  " +
+                     format("%.0f", f.tokens_per_s) + " tok/s  " + std::to_string(f.mem_mb) + " MB  ETA " + clock_text(f.eta_s);
+  if (f.fp8_overflow > 0) text += "  overflow " + format("%.1e", f.fp8_overflow);
   if (f.saturated_gradients > 0)
-    text += (f.clips ? " | CLIPPED: " : " | NOT CLIPPED: ") + std::to_string(f.saturated_gradients) +
-            " gradient elements saturated in FP8";
-  if (f.skipped) text += " | SKIPPED: gradients not finite";
+    text += (f.clips ? "  CLIPPED: " : "  NOT CLIPPED: ") + std::to_string(f.saturated_gradients) + " saturated";
+  if (f.skipped) text += "  SKIPPED: not finite";
   return text;
 }
 
@@ -78,7 +80,7 @@ support::Json eval_json(const EvalFacts& f) {
 }
 
 std::string eval_text(const EvalFacts& f) {
-  return "step " + std::to_string(f.step) + " | eval_loss " + format("%.4f", f.loss) + " | perplexity " +
+  return "step " + std::to_string(f.step) + "  eval_loss " + format("%.4f", f.loss) + "  perplexity " +
          format("%.3f", f.perplexity);
 }
 
@@ -107,7 +109,7 @@ void OverflowReporter::add(int64_t step, const std::map<std::string, int64_t>& b
                                 [](const auto& a, const auto& b) { return a.second < b.second; });
   int64_t total = 0;
   for (const auto& [layer, count] : pending_) total += count;
-  std::string text = "FP8 overflow detected in layer." + worst->first + ": " + std::to_string(worst->second) + " elements";
+  std::string text = "FP8 overflow detected in layer." + worst->first + ": " + support::counted(worst->second, "element");
   if (pending_.size() > 1)
     text += " (" + std::to_string(total) + " in " + std::to_string(pending_.size()) + " layers)";
   text += " up to step " + std::to_string(step) + "; a larger --fp8_scale_factor widens the range";

@@ -12,11 +12,13 @@
 #include "base/log.h"
 #include "data/mixture.h"
 #include "data/token_cache.h"
+#include "support/counted.h"
 
 namespace loongforge::train {
 namespace {
 
 using data::MixStrategy;
+using support::counted;
 
 constexpr const char* kStrategyNames[] = {"concat", "interleave_under", "interleave_over"};
 constexpr const char* kChunkNames[] = {"record", "paragraph", "line", "packed"};
@@ -72,13 +74,13 @@ class Loader {
     options.path_or_name = name;
     data::Dataset dataset = data::Dataset::load(options, tokenizer_);
     const data::DatasetCounts& c = dataset.counts();
-    std::string line = dataset.file().string() + ": " + std::to_string(c.samples) + " samples, " +
-                       std::to_string(c.tokens) + " tokens, " + std::to_string(c.trained_tokens) +
+    std::string line = dataset.file().string() + ": " + counted(c.samples, "sample") + ", " +
+                       counted(c.tokens, "token") + ", " + std::to_string(c.trained_tokens) +
                        " trained on";
     if (c.prompts_cut > 0)
-      line += ", " + std::to_string(c.prompts_cut) + " prompts cut to --cutoff_len";
+      line += ", " + counted(c.prompts_cut, "prompt") + " cut to --cutoff_len";
     if (c.answers_cut > 0)
-      line += ", " + std::to_string(c.answers_cut) + " answers cut to --cutoff_len";
+      line += ", " + counted(c.answers_cut, "answer") + " cut to --cutoff_len";
     if (dataset.from_cache()) line += "; from the token cache";
     log_info(line);
     return dataset;
@@ -150,12 +152,12 @@ std::vector<uint32_t> mix(const Split& parts, const TrainOptions& options,
 
 void report(const TrainOptions& options, const TrainingData& data) {
   if (data.eval && options.val_size > 0)
-    log_info(std::to_string(data.eval->size()) + " samples are held out for evaluation, " +
-             std::to_string(data.train.size()) + " are trained on");
+    log_info("held out for evaluation: " + counted(static_cast<int64_t>(data.eval->size()), "sample") +
+             "; trained on: " + std::to_string(data.train.size()));
   if (data.shares.size() == 1) return;
   std::string line = std::string("mixed by ") +
                      kStrategyNames[static_cast<size_t>(strategy_of(options))] + ": " +
-                     std::to_string(data.train.size()) + " samples";
+                     counted(static_cast<int64_t>(data.train.size()), "sample");
   for (const DataShare& share : data.shares) {
     char part[64];
     std::snprintf(
@@ -200,8 +202,8 @@ void check_data_options(const TrainOptions& o) {
   }
   if (!o.dataset_weights.empty()) {
     if (o.dataset_weights.size() != datasets)
-      throw_usage("--dataset_weights has " + std::to_string(o.dataset_weights.size()) +
-                      " numbers for " + std::to_string(datasets) + " datasets",
+      throw_usage("--dataset_weights has " + counted(static_cast<int64_t>(o.dataset_weights.size()), "number") + " for " +
+                      counted(static_cast<int64_t>(datasets), "dataset"),
                   "give one for each");
     if (o.mix_strategy == MixStrategy::kConcat)
       throw_usage("--dataset_weights contradicts --mix_strategy concat",
@@ -228,8 +230,8 @@ TrainingData open_stream(const TrainOptions& options, const Loader& loader) {
   log_info(line);
   if (options.val_size > 0) {
     result.eval.emplace(result.stream->held());
-    log_info("the first " + std::to_string(result.eval->size()) +
-             " samples are held out for evaluation");
+    log_info("held out for evaluation: the first " +
+             counted(static_cast<int64_t>(result.eval->size()), "sample"));
   }
   if (!options.eval_dataset.empty())
     result.eval.emplace(tables_of(loader.load(options.eval_dataset)));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/api.h"
 #include "data/dataset.h"
 #include "data/sample_stream.h"
 #include "data/sample_table.h"
@@ -37,7 +38,7 @@ struct TrainingData {
 void check_data_options(const TrainOptions& options);
 
 // The datasets that --dataset (or --eval_dataset) names.
-std::vector<std::string> dataset_names(const std::string& list);
+LF_API std::vector<std::string> dataset_names(const std::string& list);
 
 // What --dataset names, and what the run is evaluated on.
 TrainingData load_training_data(const TrainOptions& options, const data::PromptStyle& style,

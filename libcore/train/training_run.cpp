@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include "base/process_memory.h"
 #include "optim/clip.h"
 #include "optim/schedule.h"
+#include "support/counted.h"
 #include "train/adapter_io.h"
 #include "train/checkpoint_manifest.h"
 #include "train/dropout.h"
@@ -24,6 +26,7 @@ namespace loongforge::train {
 namespace {
 
 namespace fs = std::filesystem;
+using support::counted;
 using support::Json;
 
 constexpr int kExitRequeue = 75, kExitInterrupted = 130;
@@ -39,6 +42,20 @@ int64_t embedding_parameters(const ir::Model& model) {
     if (const ir::TensorEntry* entry = model.find_tensor(weight->second)) count += entry->rows() * entry->cols();
   }
   return count;
+}
+
+// The options behind a key of run_identity().
+std::string identity_word(const std::string& key) {
+  static const std::map<std::string, std::string> kWords = {
+      {"micro_batch_rows", "--per_device_train_batch_size"},
+      {"global_batch_rows", "number of rows a step (--per_device_train_batch_size, --gradient_accumulation_steps, --global_batch_size)"},
+      {"total_steps", "number of steps (--max_steps, --num_train_epochs, or the size of the dataset)"},
+      {"data", "choice of data (--train_on_prompt, --mask_history, --template, --text_chunks, --max_samples, --val_size, --mix_strategy, "
+               "--dataset_weights, --streaming, --buffer_size)"},
+      {"dataset_crc32c", "dataset"},
+      {"rows", "number of rows of the dataset"}};
+  const auto word = kWords.find(key);
+  return word == kWords.end() ? "--" + key : word->second;
 }
 
 std::vector<optim::ParameterView> views_of(const graph::Parameters& params) {
@@ -87,8 +104,8 @@ void TrainingRun::check_identity(const Json& saved) const {
   for (const auto& [key, value] : now.as_object()) {
     const Json* before = saved.find(key);
     if (before == nullptr || !(*before == value))
-      throw_usage("the checkpoint was made with another " + key + " (" + (before == nullptr ? "none" : before->dump()) +
-                      ", now " + value.dump() + ")",
+      throw_usage("the checkpoint was made with another " + identity_word(key) + " (" +
+                      (before == nullptr ? "none" : before->dump()) + ", now " + value.dump() + ")",
                   "resume with the options and data of the run, or start anew in another --output_dir");
   }
 }
@@ -115,6 +132,7 @@ void TrainingRun::prepare_weights() {
     } else {
       const graph::LoraOptions asked = options.lora_options;
       options.lora_options = adapter_options(*resume_);
+      session_.check_adapter(options.lora_options, resume_->string());
       options.lora_options.dropout = asked.dropout;
     }
   } else {
@@ -149,8 +167,15 @@ void TrainingRun::prepare_weights() {
   release_free_memory();  // what loading needed and freed
 }
 
+// The checkpoints that there will be at once, and the one that is being written.
 void TrainingRun::check_disk() const {
-  const uint64_t need = checkpoint_bytes(*params_) * static_cast<uint64_t>(options_.save_total_limit + 1);
+  const int64_t left = shape_.plan.total_steps() - state_.step;
+  int64_t written = 1;
+  if (options_.save_strategy == Strategy::kSteps) written += left / options_.save_steps;
+  if (options_.save_strategy == Strategy::kEpoch) written += left / shape_.plan.steps_per_epoch();
+  if (options_.save_total_limit > 0) written = std::min(written, options_.save_total_limit + 2);  // the best one
+  uint64_t need = 0;
+  if (__builtin_mul_overflow(checkpoint_bytes(*params_, *optimizer_, session_.reader()), static_cast<uint64_t>(written), &need)) need = UINT64_MAX;
   const uint64_t free = free_disk_bytes(folder_->path());
   if (free < need)
     throw_failed(folder_->path().string(), "has " + megabytes(free) + " free, checkpoints will take " + megabytes(need),
@@ -165,16 +190,21 @@ void TrainingRun::announce() const {
   std::snprintf(share, sizeof share, "%.3f %%",
                 100.0 * static_cast<double>(p.trainable_count()) / static_cast<double>(p.parameter_count()));
   log_info("parameters " + std::to_string(p.parameter_count()) + ", trainable " + std::to_string(p.trainable_count()) + " (" +
-           share + "); " + (data_.stream ? "streamed" : std::to_string(shape_.rows.size())) + " rows, " + std::to_string(shape_.rows_per_step) +
-           " a step, " + std::to_string(shape_.plan.total_steps()) + " steps; threads " +
+           share + "); " + (data_.stream ? "streamed rows" : counted(static_cast<int64_t>(shape_.rows.size()), "row")) + ", " + std::to_string(shape_.rows_per_step) +
+           " a step, " + counted(shape_.plan.total_steps(), "step") + "; threads " +
            std::to_string(session_.pool().threads()));
   log_info(session_.recipe_text());
-  if (p.decoded_weights() > 0) log_info(p.decoded_note());
+  session_.warn_of_length(std::max(shape_.longest_document, data_.eval ? data_.eval->longest() : 0), data_.stream != nullptr);
+  session_.log_notes(p);
   const int64_t buffers = engine_->buffers_needed(shape_.micro_batches_per_step);
   const uint64_t bytes = static_cast<uint64_t>(buffers) * static_cast<uint64_t>(p.trainable_floats()) * 4;
   log_info("gradients: summed in " + std::to_string(shape_.lanes) + (shape_.lanes == 1 ? " lane, " : " lanes, ") +
            std::to_string(buffers) + (buffers == 1 ? " buffer, " : " buffers, ") + megabytes(bytes));
-  if (resume_) log_info("continued from " + resume_->string() + " at step " + std::to_string(state_.step));
+  if (!resume_) return;
+  if (state_.step >= shape_.plan.total_steps())
+    log_info(resume_->string() + " is the end of the run: all " + counted(state_.step, "step") + " are done, nothing is left to train");
+  else
+    log_info("continued from " + resume_->string() + " at step " + std::to_string(state_.step));
 }
 
 void TrainingRun::show(const Json& line, const std::string& text) const {
@@ -199,6 +229,7 @@ StepFacts TrainingRun::step() {
   Engine::Result result = engine_->step(
       micro_batches,
       [&](int64_t i) -> const graph::Batch& {
+        if (between_micro_batches_) between_micro_batches_(tokens);
         batch = batches_->batch(i);
         tokens += batch.tokens();
         return batch;
@@ -238,47 +269,9 @@ StepFacts TrainingRun::step() {
   return facts;
 }
 
-ProbeResult TrainingRun::probe(double seconds) {
-  reset_peak_memory();
-  prepare_weights();
-  const Stopwatch watch;
-  std::vector<double> times, tokens;
-  do {
-    const int64_t before = state_.tokens_seen;
-    times.push_back(step().step_ms / 1000);
-    tokens.push_back(static_cast<double>(state_.tokens_seen - before));
-  } while (watch.seconds() < seconds && state_.step < shape_.plan.total_steps());
-  // The first step finds cold caches and new pages: it counts where there is no other.
-  const size_t first = times.size() > 1 ? 1 : 0;
-  ProbeResult result;
-  result.steps = static_cast<int64_t>(times.size() - first);
-  double measured = 0;
-  for (size_t i = first; i < times.size(); ++i) {
-    result.seconds += times[i];
-    measured += tokens[i];
-  }
-  result.tokens_per_s = measured / result.seconds;
-  result.step_ms = 1000 * result.seconds / static_cast<double>(result.steps);
-  const double total = static_cast<double>(shape_.plan.total_steps());
-  // By tokens where they are known: lengths differ from step to step.
-  result.eta_s = data_.stream ? total * result.step_ms / 1000
-                              : static_cast<double>(data_.tokens) * shape_.plan.epoch_of(shape_.plan.total_steps()) /
-                                    result.tokens_per_s;
-  // These steps need not have met the largest micro-batch; a stream does not know it.
-  if (!shape_.largest_rows.empty()) {
-    std::vector<Row> rows;
-    for (uint32_t r : shape_.largest_rows) rows.push_back(shape_.rows[r]);
-    const graph::Batch largest = collate(data_.train, rows);
-    engine_->step(
-        1, [&](int64_t) -> const graph::Batch& { return largest; }, [](int64_t) -> const graph::MaskSource* { return nullptr; },
-        nullptr);
-  }
-  result.peak_bytes = process_memory().peak_resident;
-  return result;
-}
-
 // What the step's rounding to FP8 comes to: scales of the next step, counts, messages.
 void TrainingRun::finish_fp8(StepFacts* facts, quant::StatsMap* stats) {
+  session_.scaling().mark_planned(stats);
   session_.scaling().end_step(quant::AllRanks(), facts->skipped);
   fill_fp8_facts(*stats, facts);
   facts->clips = options_.max_grad_norm > 0;
@@ -291,15 +284,50 @@ void TrainingRun::finish_fp8(StepFacts* facts, quant::StatsMap* stats) {
 
 void TrainingRun::fp8_summary() {
   if (state_.saturated_steps > 0)
-    log_warning("gradients saturated in FP8 in " + std::to_string(state_.saturated_steps) + " of " +
-                std::to_string(state_.step) + " steps" + (options_.max_grad_norm > 0 ? ", which were clipped" : "") +
-                "; a larger --fp8_scale_factor widens the range");
+    log_warning("gradients saturated in FP8 in " + std::to_string(state_.saturated_steps) + " of " + counted(state_.step, "step") +
+                (options_.max_grad_norm > 0 ? ", which were clipped" : "") + "; a larger --fp8_scale_factor widens the range");
   if (!options_.fp8_stats) return;
-  Json line = Json::object();
-  line.set("event", "fp8_stats");
-  line.set("step", state_.step);
-  line.set("tensors", fp8_stats_json(fp8_sum_));
-  show(line, "rounding to FP8 by tensor, over this run's steps:\n" + quant::stats_table(fp8_sum_));
+  Json tensors = fp8_stats_json(fp8_sum_);
+  if (options_.log_format == LogFormat::kJson) {
+    Json line = Json::object();
+    line.set("event", "fp8_stats");
+    line.set("step", state_.step);
+    line.set("tensors", tensors);
+    session_.output().step_line(line.dump().c_str());
+  }
+  if (options_.json)
+    result_.set("fp8_stats", std::move(tensors));
+  else
+    session_.print("rounding to FP8 by tensor, over this run's steps:\n" + quant::stats_table(fp8_sum_));
+}
+
+// The one object of --json, also where the run is stopped before its end.
+void TrainingRun::print_result(bool finished) {
+  if (!options_.json) return;
+  Json json = Json::object();
+  json.set("output_dir", folder_->path().string());
+  json.set("finished", finished);
+  json.set("step", state_.step);
+  json.set("total_steps", shape_.plan.total_steps());
+  json.set("epoch", shape_.plan.epoch_of(state_.step));
+  json.set("tokens", state_.tokens_seen);
+  if (std::isfinite(last_loss_)) json.set("loss", last_loss_);
+  if (fs::is_symlink(folder_->path() / "latest")) json.set("latest", (folder_->path() / fs::read_symlink(folder_->path() / "latest")).string());
+  for (const auto& [key, value] : result_.as_object()) json.set(key, value);
+  if (!samples_.as_array().empty()) json.set("samples", samples_);
+  session_.print(json.dump() + "\n");
+}
+
+// What prompts are answered with now; --json keeps it for the end.
+void TrainingRun::answer_now() {
+  if (!options_.json) session_.print("step " + std::to_string(state_.step) + " of " + std::to_string(shape_.plan.total_steps()) + "\n");
+  const Json answers = answer_prompts(session_, *params_);
+  for (const Json& answer : answers.as_array()) {
+    Json entry = Json::object();
+    entry.set("step", state_.step);
+    for (const auto& [key, value] : answer.as_object()) entry.set(key, value);
+    if (options_.json) samples_.push_back(std::move(entry));
+  }
 }
 
 void TrainingRun::evaluate_now() {
@@ -309,9 +337,11 @@ void TrainingRun::evaluate_now() {
     show(eval_json(facts), eval_text(facts));
     sinks_->evaluation(facts);
     state_.log_history.push_back(eval_history(facts));
+    result_.set("eval_loss", r.loss);
+    result_.set("perplexity", r.perplexity());
     if (state_.step > 0) note_evaluation(best_rules(), state_.step, r.loss, &state_.best);
   }
-  if (!options_.sample_prompts.empty()) print_samples(session_, *params_);
+  if (!options_.sample_prompts.empty()) answer_now();
 }
 
 BestRules TrainingRun::best_rules() const {
@@ -357,10 +387,15 @@ void TrainingRun::finish() {
     log_info("the best model is " + final_folder.string() + ": eval_loss " + metric);
     if (!options_.sample_prompts.empty() && state_.best.checkpoint_step != state_.step) {
       load_model(final_folder);
-      print_samples(session_, *params_);
+      answer_now();
     }
   }
   folder_->point_final(final_folder);
+  result_.set("final", final_folder.string());
+  if (state_.best.metric) {
+    result_.set("best_eval_loss", *state_.best.metric);
+    result_.set("best_step", state_.best.step);
+  }
   write_text_atomic(folder_->path() / kTrainerStateFile, trainer_state_json(state_, trainer_facts()).dump(2) + "\n");
 }
 
@@ -419,27 +454,30 @@ int TrainingRun::run() {
   if (eval_strategy != Strategy::kNo && options_.eval_on_start && state_.step == 0) evaluate_now();
   while (state_.step < shape_.plan.total_steps() && !should_stop(best_rules(), state_.best)) {
     const StepFacts facts = step();
+    last_loss_ = facts.loss;
     report(facts);
     skipped_in_a_row_ = facts.skipped ? skipped_in_a_row_ + 1 : 0;
     if (skipped_in_a_row_ > 0) ++state_.nonfinite_steps;
     if (skipped_in_a_row_ >= options_.max_nonfinite_steps)
-      throw_failed("", std::to_string(skipped_in_a_row_) + " steps in a row had gradients that are not finite",
+      throw_failed("", counted(skipped_in_a_row_, "step") + " in a row had gradients that are not finite",
                    "lower --learning_rate; the last checkpoint is intact");
     bool last = state_.step == shape_.plan.total_steps();
     if (evaluates && (last || due(eval_strategy, options_.eval_steps))) {
       evaluate_now();
       if (!last && should_stop(best_rules(), state_.best)) {
-        log_info("stopped early: " + std::to_string(state_.best.without_improvement) + " evaluations without improvement");
+        log_info("stopped early: " + counted(state_.best.without_improvement, "evaluation") + " without improvement");
         last = true;
       }
     }
     const StopRequest stop = SignalGuard::requested();
     if (last || stop != StopRequest::kNone || due(options_.save_strategy, options_.save_steps)) save();
-    if (stop == StopRequest::kSaveAndRequeue && !last) return kExitRequeue;
-    if (stop == StopRequest::kSaveAndStop && !last) return kExitInterrupted;
+    if (stop == StopRequest::kNone || last) continue;
+    print_result(false);
+    return stop == StopRequest::kSaveAndRequeue ? kExitRequeue : kExitInterrupted;
   }
   fp8_summary();
   finish();
+  print_result(true);
   return 0;
 }
 

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 
+#include "base/clock.h"
 #include "support/sm4.h"
 #include "train/batch_source.h"
 #include "train/batching.h"
@@ -52,11 +55,14 @@ MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::P
 
 // What the first steps of a run took.
 struct ProbeResult {
-  int64_t steps = 0;         // measured
-  double seconds = 0;        // that they took
+  int64_t steps = 0;         // measured, whole ones; 0: micro-batches of one; none of those: a part of a micro-batch
+  int64_t micro_batches = 0, tokens = 0, micro_batch_tokens = 0;
+  bool extrapolated = false; // no step was whole
+  bool largest_met = false;  // the largest micro-batch was run as well
+  double seconds = 0;        // that what is measured took
   double tokens_per_s = 0, step_ms = 0;
   double eta_s = 0;          // of the whole run, by its tokens
-  uint64_t peak_bytes = 0;   // resident, the largest micro-batch of the run included
+  uint64_t peak_bytes = 0;   // resident, the largest micro-batch of the run included where it was met
 };
 
 class TrainingRun {
@@ -66,7 +72,8 @@ class TrainingRun {
   TrainingRun& operator=(const TrainingRun&) = delete;
   // The exit code: 0, 75 or 130.
   int run();
-  // In place of run(): takes the first steps for that many seconds, at least one, and writes nothing.
+  // In place of run(): takes the first steps for about that many seconds and writes nothing. Ends between micro-batches; where
+  // not even one of them fits into the time, a smaller batch is measured.
   ProbeResult probe(double seconds);
 
  private:
@@ -76,11 +83,17 @@ class TrainingRun {
   void adopt_recipe();
   void finish_fp8(StepFacts* facts, quant::StatsMap* stats);
   void fp8_summary();
+  std::optional<ProbeResult> probe_part(double seconds, const Stopwatch& watch);
+  ProbeResult probe_steps(double seconds, const Stopwatch& watch);
+  void run_alone(const graph::Batch& batch);
+  double tokens_per_step() const;
   void announce() const;
   StepFacts step();
   void check_disk() const;
   void report(const StepFacts& facts);
   void evaluate_now();
+  void answer_now();
+  void print_result(bool finished);
   void save();
   bool due(Strategy strategy, int64_t steps) const;
   std::string base_model() const;
@@ -108,6 +121,9 @@ class TrainingRun {
   std::optional<MetricSinks> sinks_;
   OverflowReporter overflow_;
   quant::StatsMap fp8_sum_;                        // --fp8_stats: over the run's steps
+  std::function<void(int64_t tokens)> between_micro_batches_;  // called before each with those that are done in the step
+  support::Json result_ = support::Json::object(), samples_ = support::Json::array();  // of --json
+  double last_loss_ = std::numeric_limits<double>::quiet_NaN();
   int64_t saved_step_ = -1;
   int64_t skipped_in_a_row_ = 0;
   double seconds_per_step_ = 0;

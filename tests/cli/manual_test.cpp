@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "cli/text.h"
+#include "support/places.h"
 
 namespace loongforge::cli {
 namespace {
@@ -30,6 +33,20 @@ TEST_CASE("a macro outside the subset is an error that names page and line") {
                        Error);
   CHECK_THROWS_AS(plain_text(".It x\n", "p"), Error);
   CHECK_THROWS_AS(plain_text(".Xr alone\n", "p"), Error);
+}
+
+TEST_CASE("every page fits 80 columns, its examples and tables included") {
+  for (const auto& page : std::filesystem::directory_iterator(test::source_dir() / "man")) {
+    const std::string text = plain_text(read_text(page.path()), page.path().string());
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      const std::string line = text.substr(at, end - at);
+      CAPTURE(page.path().filename().string());
+      CAPTURE(line);
+      CHECK(display_width(line) <= 80);
+      at = end + 1;
+    }
+  }
 }
 
 TEST_CASE("pages stand in share/man beside the program's folder") {

@@ -198,5 +198,16 @@ TEST_CASE("a resolved configuration reads back to the same values") {
   CHECK(second.source("lr") == Source::kConfig);
 }
 
+TEST_CASE("a variable that sets nothing and looks like one is told") {
+  constexpr Option kRows[] = {{"max_steps", OptionType::kInt, nullptr, "[1,inf)", "G", "h"},
+                              {"seed", OptionType::kInt, nullptr, "[1,inf)", "G", "h"}};
+  const char* const variables[] = {"HOME=/", "LOONGFORGE_MAX_STEPZ=3", "LOONGFORGE_MAX_STEPS=3",
+                                   "LOONGFORGE_ISA=avx2", "LOONGFORGE_OTHER_THING=1",
+                                   "LOONGFORGE_SED=1", nullptr};
+  CHECK(misspelt_variables(kRows, variables) ==
+        std::vector<std::string>{
+            "LOONGFORGE_MAX_STEPZ sets nothing; did you mean LOONGFORGE_MAX_STEPS?"});
+}
+
 }  // namespace
 }  // namespace loongforge::cli

@@ -120,7 +120,7 @@ TEST_CASE("several datasets and what is held out are reported, and decide what m
                  "--max_steps",       "2"};
   const Outcome o = train(data, run_words(dir / "out", words));
   REQUIRE_MESSAGE(o.code == 0, o.err);
-  for (const char* says : {"text.jsonl: 3 samples", "4 samples are held out for evaluation",
+  for (const char* says : {"text.jsonl: 3 samples", "held out for evaluation: 4 samples; trained on: ",
                            "mixed by interleave_over: ", "eval_loss"}) {
     CAPTURE(o.err);
     CAPTURE(says);
@@ -131,7 +131,7 @@ TEST_CASE("several datasets and what is held out are reported, and decide what m
   words.push_back("--resume_from_checkpoint");
   const Outcome other = train(data, run_words(dir / "out", words));
   CHECK(other.code == 2);
-  CHECK(other.err.find("another data (") != std::string::npos);
+  CHECK(other.err.find("another choice of data (--train_on_prompt") != std::string::npos);
 }
 
 TEST_CASE("--preview shows every format as the model will see it") {
@@ -156,7 +156,7 @@ TEST_CASE("--preview shows every format as the model will see it") {
            {},
            "[[a"},
        Shown{"t.txt", "one\n\ntwo\n", {"--text_chunks", "packed"}, "two"},
-       Shown{"t.txt", "one\n\ntwo\n", {"--streaming"}, "record 3: "}}) {
+       Shown{"t.txt", "one\n\ntwo\n", {"--streaming"}, "t.txt line 3: "}}) {
     CAPTURE(s.bytes);
     write_file(dir / s.name, s.bytes);
     Words words = {"--preview", "2", "--template", "alpaca"};

@@ -2,7 +2,10 @@
 // states.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <fstream>
+#include <random>
+#include <sstream>
 
 #include "cli/options_parse.h"
 #include "cmd/commands.h"
@@ -11,6 +14,7 @@
 #include "support/expect_error.h"
 #include "support/json.h"
 #include "support/temp_dir.h"
+#include "train/session.h"
 
 namespace loongforge::cmd {
 namespace {
@@ -68,6 +72,7 @@ TEST_CASE("defaults of the table are those of the struct") {
   CHECK(got.recipe.window == stated.recipe.window);
   CHECK(got.precision_overrides.empty());
   CHECK(got.precision_notes.empty());
+  CHECK(got.without_effect.empty());
   CHECK(got.moments == stated.moments);
   CHECK(got.bf16_masters == stated.bf16_masters);
   CHECK(got.fp8_stats == stated.fp8_stats);
@@ -296,16 +301,6 @@ TEST_CASE("precision flags make one recipe; what they imply is noted") {
             .precision_notes.empty());
 }
 
-TEST_CASE("precision flags that have no effect together are told") {
-  CHECK(run_with({"--fp8_precision", "hybrid"}).precision_notes.at(0).find("equals e4m3") !=
-        std::string::npos);
-  CHECK(run_with({"--fp8_adaptive_bias"}).precision_notes.at(1).find("no effect") !=
-        std::string::npos);
-  CHECK(run_with({"--fp8_recipe", "delayed", "--fp8_activations", "off"})
-            .precision_notes.at(0)
-            .find("leaves in bf16") != std::string::npos);
-}
-
 TEST_CASE("precision flags that contradict are refused") {
   LF_CHECK_ERROR(run_with({"--fp8_recipe", "tensor-current", "--fp8_dynamic_scale_window", "64"}),
                  ErrorCode::kUsage,
@@ -316,6 +311,9 @@ TEST_CASE("precision flags that contradict are refused") {
                  ErrorCode::kUsage, "--fp8_activations needs an FP8 precision");
   LF_CHECK_ERROR(run_with({"--fp8_precision", "fp32", "--fp8_adaptive_bias"}), ErrorCode::kUsage,
                  "needs an FP8 precision");
+  for (const char* flag : {"--fp8_scale_factor=2", "--fp8_stats=true", "--fp8_scale_override=*=2"})
+    LF_CHECK_ERROR(run_with({"--fp8_precision", "fp32", flag}), ErrorCode::kUsage,
+                   "needs an FP8 precision");
   LF_CHECK_ERROR(run_with({"--master", "bf16"}), ErrorCode::kUsage,
                  "--master bf16 needs --finetuning_type full");
   LF_CHECK_ERROR(
@@ -372,6 +370,66 @@ TEST_CASE("the best model: what its options ask of each other") {
   LF_CHECK_ERROR(with({"--early_stopping_patience", "2"}), ErrorCode::kUsage, "need evaluations");
   LF_CHECK_ERROR(with({"--early_stopping_threshold", "2"}), ErrorCode::kUsage,
                  "needs --early_stopping_patience");
+}
+
+// A value of each kind at the edge of what its row allows.
+std::string edge_value(const cli::Option& option, std::minstd_rand& random) {
+  const std::string domain = option.domain != nullptr ? option.domain : "";
+  switch (option.type) {
+    case cli::OptionType::kFlag:
+    case cli::OptionType::kFlagOrPath:
+      return "true";
+    case cli::OptionType::kChoice:
+    case cli::OptionType::kFlagOrChoice: {
+      std::vector<std::string> words;
+      std::stringstream parts(domain);
+      for (std::string word; std::getline(parts, word, '|');) words.push_back(word);
+      return words[random() % words.size()];
+    }
+    case cli::OptionType::kInt:
+      return std::array{"1", "2", "7", "65536", "9223372036854775807"}[random() % 5];
+    case cli::OptionType::kDouble:
+      return std::array{"0", "0.5", "1", "1e30"}[random() % 4];
+    default:
+      return std::array{"a", "a,b", "*.q_proj=1", "*=bf16", "0.5,0.5"}[random() % 5];
+  }
+}
+
+// Options that divide by, or lean on, one another: what does not go together is an Error that says
+// so, never a crash.
+TEST_CASE("no combination of options ends in anything but options or one Error") {
+  const std::vector<cli::Option> table = cli::full_table(train_command);
+  std::minstd_rand random(4);
+  int filled_in = 0, refused = 0;
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<std::string> words = {"--model_path", "m", "--dataset", "d", "--output_dir", "o"};
+    // Half of them about evaluations and checkpoints, which depend on each other most.
+    if (round % 2 == 0) words.insert(words.end(), {"--val_size", "0.1"});
+    if (round % 4 == 0) words.emplace_back("--load_best_model_at_end");
+    for (uint32_t n = 2 + random() % 4; n > 0; --n) {
+      const cli::Option& option = table[random() % table.size()];
+      const std::string name = cli::canonical_name(option);
+      if (name == "config" || name == "help" || name == "version") continue;
+      words.push_back("--" + name + "=" + edge_value(option, random));
+    }
+    std::vector<const char*> plain;
+    std::string shown;
+    for (const std::string& word : words) {
+      plain.push_back(word.c_str());
+      shown += word + " ";
+    }
+    CAPTURE(shown);
+    try {
+      train::check_options(filled(plain));
+      ++filled_in;
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kUsage);
+      CHECK(std::string(error.what()).size() > 10);
+      ++refused;
+    }
+  }
+  CHECK(filled_in > 200);
+  CHECK(refused > 200);
 }
 
 TEST_CASE("sampling needs a temperature") {

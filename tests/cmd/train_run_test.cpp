@@ -126,10 +126,13 @@ TEST_CASE("an output folder that holds a run, or is in use, is not touched") {
   const Outcome again = run({train_words(dir / "out", {"--max_steps", "1"})});
   CHECK(again.code == 2);
   CHECK(again.err.find("already holds a run") != std::string::npos);
+  // To look at it is no run.
+  const Outcome dry = run({{program("loongforge-train"), "--config", dir / "out" / "run_config.json", "--dry_run"}});
+  CHECK_MESSAGE(dry.code == 0, dry.err);
   CHECK(run({train_words(dir / "out", {"--max_steps", "1", "--overwrite_output_dir"})}).code == 0);
   const Outcome other = run({train_words(dir / "out", {"--max_steps", "1", "--seed", "7", "--resume_from_checkpoint"})});
   CHECK(other.code == 2);
-  CHECK(other.err.find("another seed") != std::string::npos);
+  CHECK(other.err.find("another --seed (42, now 7)") != std::string::npos);
 }
 
 TEST_CASE("a run that is refused leaves nothing behind, whatever is wrong") {
@@ -141,7 +144,7 @@ TEST_CASE("a run that is refused leaves nothing behind, whatever is wrong") {
     const char* says;
   };
   for (const Refusal& r : {Refusal{{"--sample_prompts", dir / "absent.txt"}, 66, "absent.txt"},
-                           Refusal{{"--lora_target", "query"}, 2, "lora_target names no linear layer"},
+                           Refusal{{"--lora_target", "query"}, 2, "--lora_target query names no linear layer"},
                            Refusal{{"--adapter", dir / "absent"}, 66, "absent"},
                            Refusal{{"--resume_from_checkpoint", dir / "absent"}, 66, "is no checkpoint folder"}}) {
     const Outcome o = run({train_words(dir / "out", r.words)});
@@ -162,7 +165,7 @@ TEST_CASE("prompts without an evaluation are answered at the end") {
   const Outcome o = run({train_words(dir / "out", {"--max_steps", "1", "--sample_prompts", dir / "prompts.txt",
                                                    "--sample_max_new_tokens", "5"})});
   REQUIRE_MESSAGE(o.code == 0, o.err);
-  CHECK(o.out.starts_with("prompt: What is LoongArch?\nanswer: "));
+  CHECK(o.out.starts_with("step 1 of 1\nprompt: What is LoongArch?\nanswer: "));
 }
 
 TEST_CASE("drawn answers are the same text on every ISA and thread count, another seed draws others") {
@@ -184,8 +187,9 @@ TEST_CASE("drawn answers are the same text on every ISA and thread count, anothe
   CHECK(answers("2", "", "42") == one);
   CHECK(answers("2", "scalar", "7") != one);
   // The same prompt twice: two draws.
-  const size_t line = one.find('\n');
-  CHECK(one.substr(0, line) != one.substr(line + 1, one.size() - line - 2));
+  const support::Json samples = support::Json::parse(one, "stdout").at("samples");
+  REQUIRE(samples.as_array().size() == 2);
+  CHECK(samples.as_array()[0].at("answer").as_string() != samples.as_array()[1].at("answer").as_string());
 }
 
 TEST_CASE("a run that refuses a folder in use leaves the other run's lock and checkpoints alone") {

@@ -37,6 +37,21 @@ void write(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
+TEST_CASE("-h fits 80 columns where no terminal says otherwise") {
+  for (const char* command : {"loongforge-train", "loongforge-convert", "loongforge-debug", "loongforge-model-inspect"}) {
+    CAPTURE(command);
+    const Outcome o = run({{program(command), "-h"}});
+    REQUIRE(o.code == 0);
+    for (size_t at = 0; at < o.out.size();) {
+      const size_t end = o.out.find('\n', at);
+      const std::string line = o.out.substr(at, end - at);
+      CAPTURE(line);
+      CHECK(line.size() <= 80);
+      at = end + 1;
+    }
+  }
+}
+
 TEST_CASE("unknown options are named, with what was meant") {
   check({"train",
          {"--learning_rat", "1e-4"},
@@ -63,7 +78,7 @@ TEST_CASE("values of the wrong type or out of range") {
   check({"train",
          {"--reduce_lanes", "3", "--model_path", "m", "--dataset", "d", "--output_dir", "o"},
          2,
-         "--reduce_lanes must be a power of two"});
+         "--reduce_lanes 3 is no power of two; give 1, 2, 4"});
   check({"convert", {"--quantize", "int8"}, 2, "'int8' is not one of nf4, fp8, bf16, fp32"});
   check({"convert",
          {"--export", "hf", "--input-path", "a", "--output-path", "b", "--max-shard-size", "big"},
@@ -92,6 +107,8 @@ TEST_CASE("options that contradict each other") {
   train({"--eval_only", "--dry_run"}, "exclude each other");
   train({"--eval_steps", "5"}, "--eval_dataset is missing");
   train({"--eval_dataset", "e", "--eval_strategy", "steps"}, "needs --eval_steps");
+  train({"--val_size", "0.1", "--eval_strategy", "steps", "--load_best_model_at_end"},
+        "--eval_strategy steps needs --eval_steps; say after how many steps");
   train({"--eval_dataset", "e", "--eval_strategy", "epoch", "--eval_steps", "3"},
         "--eval_steps contradicts");
   train({"--save_strategy", "epoch", "--save_steps", "3"}, "--save_steps contradicts");

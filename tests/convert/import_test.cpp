@@ -33,6 +33,19 @@ void refuse(convert::ImportOptions options, const test::TempDir& dir, ErrorCode 
 
 }  // namespace
 
+// Their configurations have none of a decoder's keys.
+TEST_CASE("a model of a family that is not supported is named, not a key that it cannot have") {
+  for (const char* type : {"gpt2", "vit", "resnet", "chatglm", "bert"}) {
+    CAPTURE(type);
+    const test::TempDir dir;
+    std::filesystem::copy(checkpoint("llama2"), dir / "in");
+    test::write_file(dir / "in" / "config.json",
+                     std::string("{\"model_type\": \"") + type + "\", \"hidden_act\": \"gelu\"}");
+    refuse(test::import_options(dir / "in", dir / "m", "fp8"), dir, ErrorCode::kBadData,
+           (std::string("model_type \"") + type + "\" is not supported; known model types").c_str());
+  }
+}
+
 TEST_CASE("fp8: the weights of linear layers are within half a code of the source") {
   for (const char* family : {"llama2", "llama3", "smollm2"}) {
     CAPTURE(family);
@@ -121,6 +134,11 @@ TEST_CASE("--quantize_override: the first pattern that matches a tensor or its l
   options.quantize_overrides = quant::parse_amp_overrides("*.no_such=bf16", "quantize_override");
   LF_CHECK_ERROR(import_model(options), ErrorCode::kUsage,
                  "--quantize_override *.no_such matches no tensor");
+  options.quantize_overrides =
+      quant::parse_amp_overrides("*_proj=bf16,*.q_proj=fp8", "quantize_override");
+  LF_CHECK_ERROR(import_model(options), ErrorCode::kUsage, "*.q_proj is never reached");
+  options.quantize_overrides = quant::parse_amp_overrides("*layernorm=fp8", "quantize_override");
+  LF_CHECK_ERROR(import_model(options), ErrorCode::kUsage, "matches norms and biases only");
   CHECK_FALSE(std::filesystem::exists(dir / "n"));
 }
 

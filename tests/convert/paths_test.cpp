@@ -37,6 +37,22 @@ TEST_CASE("a model is found in the folder or in its only subfolder") {
   make("b");
   LF_CHECK_ERROR(convert::folder_with(dir.path(), "f", "thing"), ErrorCode::kNoInput,
                  "more than one thing");
+  // A run's folder: links to its checkpoints are no further ones, the newest is what is meant.
+  std::filesystem::create_directory_symlink("b", dir / "latest");
+  LF_CHECK_ERROR(convert::folder_with(dir.path(), "f", "thing"), ErrorCode::kNoInput,
+                 ("name one of them, for instance " + (dir / "latest").string()).c_str());
+  std::filesystem::remove_all(dir / "a");
+  CHECK(convert::folder_with(dir.path(), "f", "thing") == dir / "b");
+  test::write_file(dir / "b" / "adapter_config.json", "{}");
+  LF_CHECK_ERROR(convert::folder_with(dir / "b", "model", "model"), ErrorCode::kNoInput,
+                 "it is an adapter: name the model it belongs to as --input-path");
+}
+
+TEST_CASE("what stands beside the weights is counted, so that a small export asks for little room") {
+  const test::TempDir dir;
+  test::write_file(dir / "weights-00000.lir", std::string(1000, 'x'));
+  test::write_file(dir / "tokenizer.json", std::string(300, 'x'));
+  CHECK(convert::bytes_beside_weights(dir.path()) == 300);
 }
 
 TEST_CASE("outputs that would destroy an input") {

@@ -90,6 +90,32 @@ TEST_CASE("calls of tools belong to the words") {
   CHECK(shown(kThinking, messages) == "[see\n<call>f\n<call>g](<|im_end|>\n)[done](<|im_end|>\n)");
 }
 
+TEST_CASE("a template that leaves tools out is refused, not learnt from") {
+  const std::string asked = R"([{"role":"user","content":"q"},)";
+  const std::string called =
+      asked + R"({"role":"assistant","content":null,"tool_calls":[{"name":"f"}]}])";
+  const std::string answered =
+      asked + R"({"role":"assistant","content":"x"},{"role":"tool","content":"7"},
+      {"role":"assistant","content":"done"}])";
+  const auto refuses = [](std::string_view source, const Conversation& one, const char* what) {
+    LF_CHECK_ERROR(render_turns(make_chat(source), one), ErrorCode::kBadData, what);
+    LF_CHECK_ERROR(render_chat(make_chat(source), one, true), ErrorCode::kBadData, what);
+  };
+  refuses(kChatMl, conversation(called), "f:9: the chat template leaves out the tool calls of messages[1]");
+  Conversation with_tools = conversation(asked + R"({"role":"assistant","content":"a"}])");
+  CHECK(render_turns(make_chat(kChatMl), with_tools).turns.size() == 1);
+  with_tools.tools = support::Json::parse(R"([{"name":"f"}])", "tools");
+  refuses(kChatMl, with_tools, "leaves out the tools of this conversation");
+  const std::string_view no_tool_role =
+      "{% for m in messages %}{% if m.role != 'tool' %}<{{ m.role }}>{{ m.content }}{% endif %}"
+      "{% endfor %}";
+  refuses(no_tool_role, conversation(answered), "leaves out the tool's answer in messages[2]");
+  const std::string_view marked =
+      "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}";
+  LF_CHECK_ERROR(render_turns(make_chat(marked), conversation(called)), ErrorCode::kBadData,
+                 "leaves out the tool calls");
+}
+
 TEST_CASE("what closes a turn does not reach into the next one") {
   // Without an end token the next turn's header follows at once.
   const std::string_view bare = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";

@@ -164,7 +164,7 @@ void check_masks(const std::string& tokenizer_path, const std::string& name, siz
     const size_t end = text.find('\n', at);
     const support::Json line = support::Json::parse(text.substr(at, end - at), name);
     at = end + 1;
-    CAPTURE(preview(sample, t, false));
+    CAPTURE(preview(sample, t, false, "f"));
     std::vector<int32_t> ids, trained;
     for (const support::Json& id : line.find("ids")->as_array())
       ids.push_back(static_cast<int32_t>(id.as_int()));
@@ -232,7 +232,7 @@ void check_instruct(const std::filesystem::path& tokenizer_file, const char* key
     for (size_t i = 0; i < d.samples().size(); ++i) {
       const support::Json& expected = line.at("records").as_array()[i].at(key);
       const Sample sample = d.sample(i);
-      CAPTURE(preview(sample, t, false));
+      CAPTURE(preview(sample, t, false, "f"));
       std::vector<int64_t> ids(sample.ids.begin(), sample.ids.end()), wanted;
       for (const support::Json& id : expected.at("ids").as_array()) wanted.push_back(id.as_int());
       CHECK(ids == wanted);
@@ -272,7 +272,7 @@ TEST_CASE("a preview shows words of a SentencePiece tokenizer, spaces and all") 
   sample.trained.assign(sample.ids.size(), 0);
   const size_t from = t.encode("Hello", true).size();
   std::fill(sample.trained.begin() + static_cast<ptrdiff_t>(from), sample.trained.end(), 1);
-  const std::string shown = preview(sample, t, false);
+  const std::string shown = preview(sample, t, false, "f");
   CHECK(shown.find("Hello[[ world \xE9\xBE\x99\xF0\x9F\x98\x80 end]]") != std::string::npos);
 }
 

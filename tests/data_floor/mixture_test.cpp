@@ -99,7 +99,7 @@ TEST_CASE("hold_out: a share or a count, by the seed, never everything") {
   CHECK(std::count(share.begin(), share.end(), true) == 1);
   CHECK(std::count(count.begin(), count.end(), true) == 6);
   LF_CHECK_ERROR(hold_out(7, 7, 1), ErrorCode::kUsage, "--val_size leaves nothing");
-  LF_CHECK_ERROR(hold_out(1, 0.5, 1), ErrorCode::kUsage, "there are 1 sample");
+  LF_CHECK_ERROR(hold_out(1, 0.5, 1), ErrorCode::kUsage, "the dataset has 1 sample");
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ Sample sample() {
 
 TEST_CASE("a preview marks what is trained on") {
   const Tokenizer t = test::make_tokenizer();
-  CHECK(preview(sample(), t, false) ==
-        "record 12: 9 tokens, 2 trained on\n<|im_start|>q\n\xC3\xA4\\x1b[[a<|im_end|>]]\n");
-  CHECK(preview(sample(), t, true) ==
-        "record 12: 9 tokens, 2 trained on\n<|im_start|>q\n\xC3\xA4\\x1b\x1b[1;32ma<|im_end|>"
+  CHECK(preview(sample(), t, false, "f line 12") ==
+        "f line 12: 9 tokens, 2 trained on\n<|im_start|>q\n\xC3\xA4\\x1b[[a<|im_end|>]]\n");
+  CHECK(preview(sample(), t, true, "f line 12") ==
+        "f line 12: 9 tokens, 2 trained on\n<|im_start|>q\n\xC3\xA4\\x1b\x1b[1;32ma<|im_end|>"
         "\x1b[0m\n");
 }
 
@@ -28,7 +28,14 @@ TEST_CASE("a mark that reaches the end is closed, also after half a character") 
   Sample s = sample();
   s.ids = {'q', 'a', 0xC3};
   s.trained = {0, 1, 1};
-  CHECK(preview(s, t, false) == "record 12: 3 tokens, 2 trained on\nq[[a\xEF\xBF\xBD]]\n");
+  CHECK(preview(s, t, false, "f line 12") == "f line 12: 3 tokens, 2 trained on\nq[[a\xEF\xBF\xBD]]\n");
+}
+
+TEST_CASE("a preview as JSON: its parts, and which of them are learnt") {
+  CHECK(preview_json(sample(), test::make_tokenizer()).dump() ==
+        "{\"tokens\":9,\"trained_tokens\":2,\"parts\":[{\"text\":\"<|im_start|>q\\n\xC3\xA4\\\\x1b\","
+        "\"trained\":false},{\"text\":\"a<|im_end|>\",\"trained\":true},{\"text\":\"\\n\","
+        "\"trained\":false}]}");
 }
 
 }  // namespace

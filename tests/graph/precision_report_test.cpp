@@ -45,8 +45,15 @@ TEST_CASE("every tensor of the model, with what it runs as and why") {
   CHECK(row(rows, "lm_head.weight").weight == "bf16");
   CHECK(row(rows, "model.norm.weight").weight == "fp32");
   const std::string table = graph::precision_table(rows);
-  CHECK(static_cast<size_t>(std::count(table.begin(), table.end(), '\n')) == rows.size() + 1);
-  CHECK(table.find("e5m2 1x128  --fp8_precision hybrid\n") != std::string::npos);
+  CHECK(table.find("model.layers.0-2.mlp.down_proj.weight\n    linear ") != std::string::npos);
+  CHECK(table.find(" BF16 in the file, runs as e4m3 128x128\n    inputs e4m3 1x128; gradients e5m2 1x128\n    --fp8_precision hybrid\n") !=
+        std::string::npos);
+  CHECK(table.find("lm_head.weight\n    head ") != std::string::npos);
+  for (size_t at = 0; at < table.size();) {
+    const size_t end = table.find('\n', at);
+    CHECK_MESSAGE(end - at <= 80, table.substr(at, end - at));
+    at = end + 1;
+  }
 }
 
 TEST_CASE("overrides decide weights and activations of their layers") {
@@ -67,6 +74,10 @@ TEST_CASE("overrides decide weights and activations of their layers") {
   CHECK(q.gradients == "fp32");
   CHECK(row(rows, "lm_head.weight").weight == "e4m3 128x128");
   CHECK(row(rows, "model.layers.0.self_attn.v_proj.lora").role == "adapter");
+  // Layers that differ stand apart.
+  const std::string table = graph::precision_table(rows);
+  CHECK(table.find("model.layers.0,2.mlp.down_proj.weight\n") != std::string::npos);
+  CHECK(table.find("model.layers.1.mlp.down_proj.weight\n") != std::string::npos);
 }
 
 TEST_CASE("an FP8 file: its codes as they are where they are not trained, made anew where they are") {
@@ -113,4 +124,44 @@ TEST_CASE("an override runs: its layer's results are those of that precision, th
   wrong.overrides = quant::parse_amp_overrides("*.q_proj=fp8", "precision_override");
   wrong.recipe.precision = quant::RunPrecision::kFp32;
   CHECK_THROWS_WITH_AS(load_tiny(model, wrong, pool), doctest::Contains("fp32 rounds nothing"), Error);
+}
+
+TEST_CASE("what is asked for and has no effect on the model is told; a pattern before another takes its tensors") {
+  ThreadPool pool(1);
+  const TinyModel plain("llama3", "bf16"), fp8("llama3", "fp8");
+  const auto notes = [&](const TinyModel& model, const std::string& scales, const std::string& precisions, auto&& change) {
+    TinyRun run;
+    run.full = false;
+    run.recipe.scale_overrides = quant::parse_scale_overrides(scales);
+    run.overrides = quant::parse_amp_overrides(precisions, "precision_override");
+    change(run);
+    return load_tiny(model, run, pool)->notes();
+  };
+  const auto as_it_is = [](TinyRun&) {};
+  const auto computes = [](TinyRun& run) { run.recipe.activations = quant::Activations::kCompute; };
+  const auto off = [](TinyRun& run) { run.recipe.activations = quant::Activations::kOff; };
+  using Lines = std::vector<std::string>;
+  CHECK(notes(plain, "*.down_proj=2,*.q_proj.input=2", "", as_it_is).empty());
+  CHECK(notes(plain, "*.down_proj.grad=64", "", computes).empty());
+  CHECK(notes(plain, "*.down_proj.grad=64", "", as_it_is) ==
+        Lines{"--fp8_scale_override *.down_proj.grad has no effect: nothing that it matches is rounded to FP8 in this run"});
+  CHECK(notes(plain, "*.down_proj.input=64", "", off).size() == 1);
+  CHECK(notes(fp8, "*.down_proj.weight=64", "", as_it_is) ==
+        Lines{"--fp8_scale_override *.down_proj.weight has no effect: nothing that it matches is rounded to FP8 in this run"});
+  CHECK(notes(fp8, "*.down_proj=64", "", as_it_is).empty());  // its input
+  const auto factor = [](TinyRun& run) {
+    run.recipe.activations = quant::Activations::kOff;
+    run.recipe.scale_factor = 2;
+  };
+  CHECK(notes(fp8, "", "", factor) == Lines{"--fp8_scale_factor has no effect: nothing is rounded to FP8 in this run"});
+  CHECK(notes(plain, "", "", factor).empty());
+  CHECK(notes(plain, "", "*.layers.0.*=bf16", as_it_is).empty());
+  const Lines kept = notes(fp8, "", "*.layers.0.*=bf16", as_it_is);
+  REQUIRE(kept.size() == 1);
+  CHECK(kept[0].starts_with("--precision_override *.layers.0.*=bf16 leaves "));
+  CHECK(kept[0].ends_with(" weights in the FP8 codes that the file has; inputs and gradients follow it"));
+
+  for (const char* list : {"*_proj=bf16,*.q_proj=fp32", "*=bf16,*.down_proj=bf16"})
+    CHECK_THROWS_WITH_AS(notes(plain, "", list, as_it_is), doctest::Contains("is never reached"), Error);
+  CHECK_THROWS_WITH_AS(notes(plain, "*=2,*.q_proj=4", "", as_it_is), doctest::Contains("is never reached"), Error);
 }

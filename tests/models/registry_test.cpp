@@ -38,6 +38,12 @@ TEST_CASE("model_type decides, a label only where there is none") {
   LF_CHECK_ERROR(models::choose_family(config, "Llama-2-7b"), ErrorCode::kBadData, "wombat");
 }
 
+TEST_CASE("a model of another kind is named before a key of its configuration is missed") {
+  for (const char* type : {"gpt2", "vit", "resnet", "chatglm", "bert"})
+    LF_CHECK_ERROR(models::choose_family(type, "config.json", ""), ErrorCode::kBadData,
+                   "is not supported; known model types: llama");
+}
+
 TEST_CASE("exports carry aliases only where the source had both") {
   ir::Model model;
   const auto add = [&model](const char* name) -> ir::TensorEntry& {

@@ -26,6 +26,20 @@ TEST_CASE("a pattern names a tensor or its layer") {
   CHECK_FALSE(quant::layer_match("down_proj", "model.layers.0.mlp.down_proj.weight"));
 }
 
+TEST_CASE("a pattern that counts for nothing is found: it matches nothing, or others come before it") {
+  const std::vector<std::string> names = {"a.q_proj.weight", "a.k_proj.weight"};
+  CHECK_FALSE(quant::unused_pattern({}, names));
+  CHECK_FALSE(quant::unused_pattern({"*.q_proj", "*"}, names));
+  const auto none = quant::unused_pattern({"*.q_proj", "*.v_proj"}, names);
+  REQUIRE(none);
+  CHECK(none->index == 1);
+  CHECK_FALSE(none->shadowed);
+  const auto late = quant::unused_pattern({"*_proj", "*.q_proj"}, names);
+  REQUIRE(late);
+  CHECK(late->index == 1);
+  CHECK(late->shadowed);
+}
+
 TEST_CASE("lists of PATTERN=VALUE") {
   const auto list = quant::parse_pattern_values("*.q_proj=bf16,a=b=c", "flag");
   REQUIRE(list.size() == 2);

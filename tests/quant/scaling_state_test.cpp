@@ -186,3 +186,46 @@ TEST_CASE(
   for (int e = -41; e < 20; ++e) best = std::min(best, error_std(Elem::kE4M3, x, e));
   CHECK(chosen <= 1.05 * best);
 }
+
+TEST_CASE("what adaptive bias saturates by its rule is planned, what is beyond it or a factor's is not") {
+  quant::Recipe recipe;
+  recipe.scales = quant::ScaleRecipe::kDelayed;
+  recipe.activations = quant::Activations::kCompute;
+  recipe.adaptive_bias = true;
+  const auto planned = [](quant::ScalingState& state, int64_t overflow, bool gradient) {
+    quant::StatsMap stats;
+    quant::TensorStats& one = stats["a.grad"];
+    one.gradient = gradient;
+    one.elements = 100'000;
+    one.counts.overflow = overflow;
+    state.mark_planned(&stats);
+    CHECK(quant::saturated_gradients(stats) == (gradient ? overflow - stats["a.grad"].planned : 0));
+    return stats["a.grad"].planned;
+  };
+  // One in 100 is 2^20 times larger than the rest: the rule gives it up.
+  std::vector<int64_t> bins(kernels::kBinades, 0);
+  bins[107] = 99'000;
+  bins[127] = 1'000;
+  quant::ScalingState state(recipe);
+  CHECK(planned(state, 500, true) == 0);  // the first step has no histogram
+  state.observe_binades("a.grad", bins);
+  state.end_step({}, false);
+  CHECK(planned(state, 500, true) == 500);
+  CHECK(planned(state, 3'000, true) == 3'000);
+  CHECK(planned(state, 50'000, true) == 3'000);  // twice 1 %, and 1 %
+  CHECK(planned(state, 500, false) == 0);
+  CHECK(planned(state, 0, true) == 0);
+  // A factor far below 1 saturates what the rule would not have.
+  recipe.scale_factor = 0x1p-30f;
+  bins[127] = 0;
+  quant::ScalingState tight(recipe);
+  tight.observe_binades("a.grad", bins);
+  tight.end_step({}, false);
+  CHECK(planned(tight, 90'000, true) == 1'000);
+  // Without adaptive bias nothing is.
+  recipe.adaptive_bias = false;
+  quant::ScalingState plain(recipe);
+  plain.observe_binades("a.grad", bins);
+  plain.end_step({}, false);
+  CHECK(planned(plain, 500, true) == 0);
+}

@@ -5,6 +5,7 @@
 #include "support/json.h"
 #include "train/fit_advice.h"
 #include "train/tiny_session.h"
+#include "train/training_run.h"
 
 using namespace loongforge;
 using namespace loongforge::test;
@@ -76,4 +77,37 @@ TEST_CASE("a probe takes the run's own first steps and measures them") {
     for (const char* says : {"probe           3 steps", "tokens/s", "time to the end 00:00:0", " measured, "})
       CHECK(text.find(says) != std::string::npos);
   }
+}
+
+// However long a step or a micro-batch of the run is, a probe ends soon after its time.
+TEST_CASE("a probe that cannot take a whole step measures a part of one, and says so") {
+  train::TrainOptions o = quickstart_options();
+  o.per_device_train_batch_size = 1;
+  o.gradient_accumulation_steps = 400;
+  const auto probed = [&](double seconds) {
+    train::Session session(o, captured_output());
+    const train::TrainingData data = load_data(session);
+    return train::TrainingRun(session, data).probe(seconds);
+  };
+  const train::ProbeResult whole = probed(1000);
+  CHECK_FALSE(whole.extrapolated);
+  CHECK(whole.largest_met);
+  REQUIRE(whole.steps == 1);
+  const train::ProbeResult few = probed(whole.step_ms / 1000 / 8);
+  CHECK(few.extrapolated);
+  CHECK(few.steps == 0);
+  CHECK(few.micro_batches < 400);
+  CHECK(few.tokens > 0);
+  CHECK(few.seconds < whole.seconds);
+  CHECK(few.step_ms == doctest::Approx(1000 * few.eta_s));  // one step is the run
+  // A micro-batch of the whole dataset does not fit into no time at all: a part of it is measured.
+  o.per_device_train_batch_size = 400;
+  o.gradient_accumulation_steps = 1;
+  const train::ProbeResult part = probed(1e-6);
+  CHECK(part.extrapolated);
+  CHECK(part.steps == 0);
+  CHECK(part.micro_batches == 0);
+  CHECK(part.tokens < part.micro_batch_tokens);
+  CHECK_FALSE(part.largest_met);
+  CHECK(part.eta_s > part.seconds);
 }

@@ -60,6 +60,17 @@ TEST_CASE("what a killed run left half written goes, what an earlier run left on
   CHECK(fs::exists(out / "notes.txt"));
 }
 
+TEST_CASE("a folder whose checkpoints are all damaged is no folder to start anew in") {
+  TempDir dir;
+  const fs::path out = dir / "out";
+  fs::create_directories(out / "checkpoint-5");
+  write_file(out / "checkpoint-5" / "manifest.json", "{");
+  train::RunFolder folder(out);
+  LF_CHECK_ERROR(folder.resume("true"), ErrorCode::kBadData, "holds no checkpoint that is whole");
+  LF_CHECK_ERROR(folder.resume("true"), ErrorCode::kBadData, "--overwrite_output_dir");
+  CHECK(fs::exists(out / "checkpoint-5" / "manifest.json"));
+}
+
 TEST_CASE("final is relative inside the folder, and names what lies elsewhere") {
   TempDir dir;
   train::RunFolder folder(dir / "out");

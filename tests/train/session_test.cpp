@@ -24,7 +24,7 @@ TEST_CASE("options that no run can have are named") {
       {[](auto& o) { o.lora_rank = 0; }, "--lora_rank"},
       {[](auto& o) { o.cutoff_len = 1; }, "--cutoff_len"},
       {[](auto& o) { o.lora_dropout = 1; }, "--lora_dropout"},
-      {[](auto& o) { o.reduce_lanes = 6; }, "--reduce_lanes must be a power of two"},
+      {[](auto& o) { o.reduce_lanes = 6; }, "--reduce_lanes 6 is no power of two"},
       {[](auto& o) { o.global_batch_size = 1, o.per_device_train_batch_size = 2; }, "--global_batch_size"},
       {[](auto& o) { o.recipe.scale_factor = 0; }, "--fp8_scale_factor"},
       {[](auto& o) { o.warmup_ratio = 1.5; }, "--warmup_ratio"},

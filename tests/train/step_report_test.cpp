@@ -38,6 +38,30 @@ TEST_CASE("a step's JSON object holds what scripts read") {
   CHECK(train::step_text(f).find("SKIPPED") != std::string::npos);
 }
 
+TEST_CASE("a step's line fits a terminal of 80 columns") {
+  train::StepFacts f;
+  f.step = 1234;
+  f.total_steps = 5678;
+  f.loss = 11.2345;
+  f.lr = 1e-4;
+  f.grad_norm = 12.345;
+  f.tokens_per_s = 1234;
+  f.mem_mb = 900;
+  f.eta_s = 3661;
+  CHECK(train::step_text(f) ==
+        "step 1234/5678  loss 11.2345  lr 1.0e-04  norm 12.345  1234 tok/s  900 MB  ETA 1:01:01");
+  CHECK(train::step_text(f).size() <= 88);
+  f.eta_s = 754;
+  f.step = 12;
+  f.total_steps = 400;
+  f.grad_norm = 0.512;
+  f.loss = 2.5;
+  CHECK(train::step_text(f).size() <= 80);
+  f.fp8_overflow = 1.21e-5;
+  f.saturated_gradients = 37;
+  CHECK(train::step_text(f).ends_with("  ETA 12:34  overflow 1.2e-05  CLIPPED: 37 saturated"));
+}
+
 TEST_CASE("overflow messages keep their phrase, are summed and come at most every 50 steps") {
   g_lines.clear();
   set_log_sink(collect);

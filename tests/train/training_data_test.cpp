@@ -151,7 +151,7 @@ TEST_CASE("choices about data that no run can have") {
   bad([](auto& o) { o.train_on_prompt = o.mask_history = true; }, "contradicts --mask_history");
   bad([](auto& o) { o.val_size = 1.5; }, "--val_size must be a share below 1 or a whole number");
   bad([](auto& o) { o.val_size = 2, o.eval_dataset = "e"; }, "--val_size contradicts");
-  bad([](auto& o) { o.dataset_weights = {1}; }, "--dataset_weights has 1 numbers for 2 datasets");
+  bad([](auto& o) { o.dataset_weights = {1}; }, "--dataset_weights has 1 number for 2 datasets");
   bad([](auto& o) { o.dataset_weights = {1, 0}; }, "--dataset_weights must be above 0");
   bad(
       [](auto& o) {
