@@ -84,6 +84,7 @@ struct Shape {
   Precision precision;
   Elem elem = Elem::kF32;  // of inputs and outputs
   float spread = 1.0f;     // of q and k
+  bool off_grid = false;   // inputs that Precision::kBf16 has to round
 };
 
 std::string describe(const Shape& s) {
@@ -134,7 +135,8 @@ struct Batch {
         for (int n = 0; n < 12; ++n) x += static_cast<float>((*random)() >> 8) * 0x1p-24f;
         x *= size;
         // Operands on the bf16 grid, so that the formula is given what the kernel multiplies.
-        m->set(i, j, shape.precision == Precision::kBf16 ? bf16_round(x) : x);
+        const bool on_grid = shape.precision == Precision::kBf16 && !shape.off_grid;
+        m->set(i, j, on_grid ? bf16_round(x) : x);
       }
     }
   }
@@ -387,6 +389,25 @@ TEST_CASE("attention: both forms of AVX-512 bf16 products give the same bits") {
   }
 }
 #endif
+
+TEST_CASE("attention: fp32 inputs are rounded to bf16 operands") {
+  Shape rounded{4, 2, 40, 0, {75, 130}, Precision::kBf16, Elem::kF32};
+  Shape whole = rounded;
+  whole.off_grid = true;
+  const Batch on(rounded), off(whole);
+  std::vector<Results> all;
+  for (const Isa isa : testable_isas()) {
+    const UseIsa use(isa);
+    CAPTURE(std::string(isa_name(isa)));
+    all.push_back(run(off));
+    CHECK(all.back().same_bits(all.front()));
+    // dO enters D = sum of dO * O unrounded, so dQ and dK differ in what is not an operand.
+    const Results want = run(on);
+    CHECK(all.back().o.same_bits(want.o));
+    CHECK(std::memcmp(all.back().lse.data(), want.lse.data(), want.lse.size() * 4) == 0);
+    CHECK(all.back().dv.same_bits(want.dv));
+  }
+}
 
 // Splits [0, n) at uneven places.
 std::vector<int64_t> cuts(int64_t n) {

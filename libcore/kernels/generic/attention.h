@@ -297,7 +297,8 @@ struct Pack {
           const int64_t left = greater(cols - j, 0);
           const V x = load_up_to<V>(even + j, left),
                   y = kk + 1 < k ? load_up_to<V>(odd + j, left) : V::zero();
-          Ops::template store_pair<kNr>(x, y, dst + j / kNr * panel + kk * kNr,
+          Ops::template store_pair<kNr>(Ops::copy(x, p), Ops::copy(y, p),
+                                        dst + j / kNr * panel + kk * kNr,
                                         static_cast<int>(j % kNr));
         }
       }
