@@ -46,7 +46,7 @@ enum class Type : uint8_t {
 };
 
 int type_bytes(Type type);
-bool is_float(Type type);
+LF_API bool is_float(Type type);
 FloatFormat float_format(Type type);  // REQUIRES is_float(type)
 const char* type_name(Type type);     // "s8", "f32"
 bool parse_type(std::string_view name, Type* type);
@@ -153,7 +153,7 @@ struct FormulaNode {
   Int128 constant = 0;
 };
 
-class Formula {
+class LF_API Formula {
  public:
   // where names the place in errors. "none" is the formula of an operation without a result. Throws
   // Error(kBadData).

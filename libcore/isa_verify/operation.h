@@ -54,7 +54,7 @@ struct Operation {
 };
 
 // Rows of text, expanded. name stands for the text in errors: Error(kBadData) "<name>:<line>".
-std::vector<Operation> parse_operations(std::string_view text, const std::string& name);
+LF_API std::vector<Operation> parse_operations(std::string_view text, const std::string& name);
 
 // The machine code with its immediates filled in. REQUIRES they lie within low and high.
 std::vector<uint8_t> encode(const Operation& operation, int64_t immediate, int64_t immediate2);
@@ -68,6 +68,6 @@ NanRule nan_rule(kernels::Isa isa);
 bool is_loongarch(kernels::Isa isa);
 
 // All rows of tables/, in their order.
-const std::vector<Operation>& built_in_operations();
+LF_API const std::vector<Operation>& built_in_operations();
 
 }  // namespace loongforge::isa_verify

@@ -108,7 +108,10 @@ std::string loongarch_assembly(const Operation& operation, int64_t immediate, in
     text += separator;
     separator = ", ";
     if (const RegisterOperand* operand = register_operand(part)) {
-      if (part[0] == 'v') text += operation.isa == kernels::Isa::kLasx ? "$xr" : "$vr";
+      if (part[0] == 'v') {
+        text += '$';
+        text += operation.isa == kernels::Isa::kLasx ? "xr" : "vr";
+      }
       text += operand->shown;
     } else {
       text += std::to_string(value);

@@ -12,13 +12,14 @@
 #include <span>
 #include <vector>
 
+#include "base/api.h"
 #include "isa_verify/frame.h"
 
 namespace loongforge::isa_verify {
 
 enum class Ending : uint8_t { kDone, kIllegal, kFault };
 
-class Runner {
+class LF_API Runner {
  public:
   Runner();
   ~Runner();

@@ -34,22 +34,28 @@ constexpr Table kTables[] = {
         "lsx_convert.def",
 #include "isa_verify/tables/lsx_convert.def"
     },
-    {"avx2_float.def",
+    {
+        "avx2_float.def",
 #include "isa_verify/tables/avx2_float.def"
     },
-    {"avx2_integer.def",
+    {
+        "avx2_integer.def",
 #include "isa_verify/tables/avx2_integer.def"
     },
-    {"avx2_move.def",
+    {
+        "avx2_move.def",
 #include "isa_verify/tables/avx2_move.def"
     },
-    {"avx512_float.def",
+    {
+        "avx512_float.def",
 #include "isa_verify/tables/avx512_float.def"
     },
-    {"avx512_integer.def",
+    {
+        "avx512_integer.def",
 #include "isa_verify/tables/avx512_integer.def"
     },
-    {"avx512_move.def",
+    {
+        "avx512_move.def",
 #include "isa_verify/tables/avx512_move.def"
     },
 };

@@ -8,10 +8,6 @@
 #include "base/error.h"
 #include "isa_verify/inputs.h"
 
-#if defined(__loongarch__)
-#include <sys/auxv.h>
-#endif
-
 namespace loongforge::isa_verify {
 namespace {
 
@@ -229,21 +225,25 @@ std::vector<const Operation*> select_operations(const std::vector<Operation>& op
   return selected;
 }
 
-bool can_run([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  // The compiler's run-time library asks CPUID and XGETBV.
-  if (isa == Isa::kAvx2) return __builtin_cpu_supports("avx2") != 0;
-  return isa == Isa::kAvx512 && __builtin_cpu_supports("avx512f") != 0 &&
-         __builtin_cpu_supports("avx512bw") != 0;
-#elif defined(__loongarch__)
-  // Only the kernel knows whether it switched them on.
-  const unsigned long capabilities = getauxval(AT_HWCAP);
-  if (isa == Isa::kLsx) return (capabilities >> 4 & 1) != 0;
-  return isa == Isa::kLasx && (capabilities >> 5 & 1) != 0;
-#else
+bool can_run(Isa isa) {
+  const kernels::CpuFeatures& cpu = kernels::cpu();
+  const auto enabled = [&](const char* name) {
+    const kernels::CpuFeature* feature = cpu.find(name);
+    return feature != nullptr && feature->enabled;
+  };
+  switch (isa) {
+    case Isa::kAvx2:
+      return enabled("avx2");
+    case Isa::kAvx512:
+      return enabled("avx512f") && enabled("avx512bw");
+    case Isa::kLsx:
+      return enabled("lsx");
+    case Isa::kLasx:
+      return enabled("lasx");
+    case Isa::kScalar:
+      break;
+  }
   return false;
-#endif
 }
 
 }  // namespace loongforge::isa_verify

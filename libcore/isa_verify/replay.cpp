@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "isa_verify/vectors.h"
+
+namespace loongforge::isa_verify {
+namespace {
+
+using kernels::Isa;
+
+// The row that the vector was recorded with: forms may stand in several rows, apart by immediates.
+const Operation* row_of(const SavedVector& vector, const std::vector<Operation>& operations) {
+  for (const Operation& operation : operations) {
+    if (operation.isa != vector.isa || operation.form() != vector.form) continue;
+    const auto fits = [](const Immediate& immediate, int64_t value) {
+      return immediate.bits == 0 ? value == 0
+                                 : value >= immediate.low && value <= immediate.high &&
+                                       value % immediate.scale == 0;
+    };
+    if (fits(operation.immediates[0], vector.operands.immediate) &&
+        fits(operation.immediates[1], vector.operands.immediate2))
+      return &operation;
+  }
+  return nullptr;
+}
+
+const char* machine_of(Isa isa) { return is_loongarch(isa) ? "LoongArch" : "x86-64"; }
+
+// Why vectors of this ISA cannot be run here; empty: they can.
+std::string obstacle(Isa isa) {
+  if (can_run(isa)) return {};
+#if defined(__x86_64__)
+  const bool here = !is_loongarch(isa);
+#else
+  const bool here = is_loongarch(isa);
+#endif
+  return here ? std::string("this CPU has no ") + kernels::isa_name(isa) + ", or it is switched off"
+              : std::string("it is of ") + machine_of(isa) + ", and this is another machine";
+}
+
+void replay_one(const SavedVector& vector, const Operation& operation, Runner* runner,
+                ReplayReport* report) {
+  runner->load({make_function(operation, vector.operands.immediate, vector.operands.immediate2)});
+  const Result expected = reference_result(operation, vector.operands);
+  const Execution got = execute(operation, vector.operands, 0, runner);
+  ++report->vectors;
+  if (expected != vector.expected) ++report->other_reference;
+  if (got.ending == vector.ending && got.result == vector.got) ++report->as_recorded;
+  if (got.ending != Ending::kDone) {
+    ++report->failing_vectors;
+    report->status = got.ending == Ending::kIllegal ? Status::kIllegal : Status::kFault;
+    return;
+  }
+  const Comparison compared = compare_results(operation, expected, got.result);
+  report->cases += compared.cases;
+  report->mismatches += compared.mismatches;
+  report->worst_ulp = std::max(report->worst_ulp, compared.worst_ulp);
+  if (compared.mismatches == 0) return;
+  ++report->failing_vectors;
+  if (report->status == Status::kPassed) report->status = Status::kMismatch;
+}
+
+// The entry of (isa, form) in a list that keeps the order of first appearance.
+template <class Report>
+Report& entry(std::vector<Report>* reports, std::unordered_map<std::string, size_t>* places,
+              const SavedVector& vector) {
+  const std::string isa = kernels::isa_name(vector.isa);
+  const auto [place, added] = places->try_emplace(isa + " " + vector.form, reports->size());
+  if (added) {
+    reports->emplace_back();
+    reports->back().isa = isa;
+    reports->back().form = vector.form;
+  }
+  return (*reports)[place->second];
+}
+
+}  // namespace
+
+std::vector<ReplayReport> replay_vectors(const std::vector<SavedVector>& vectors,
+                                         const std::vector<Operation>& operations) {
+  std::vector<ReplayReport> reports;
+  std::unordered_map<std::string, size_t> places;
+  Runner runner;
+  for (const SavedVector& vector : vectors) {
+    ReplayReport& report = entry(&reports, &places, vector);
+    const Operation* operation = row_of(vector, operations);
+    report.not_run =
+        operation == nullptr ? "no table has it; name its file by --ops" : obstacle(vector.isa);
+    if (!report.not_run.empty()) {
+      ++report.vectors;
+      continue;
+    }
+    if (reference_result(*operation, vector.operands).size() != vector.expected.size())
+      throw_bad_data(vector.place, "expected has another length than " + vector.form + " leaves");
+    replay_one(vector, *operation, &runner, &report);
+  }
+  return reports;
+}
+
+std::vector<DiffReport> diff_vectors(const std::vector<SavedVector>& first,
+                                     const std::vector<SavedVector>& second) {
+  std::vector<DiffReport> reports;
+  std::unordered_map<std::string, size_t> places;
+  std::unordered_map<std::string, const SavedVector*> others;
+  for (const SavedVector& vector : second) others.emplace(vector.key(), &vector);
+  std::unordered_set<std::string> seen;
+  for (const SavedVector& vector : first) {
+    if (!seen.insert(vector.key()).second) continue;  // written twice
+    DiffReport& report = entry(&reports, &places, vector);
+    const auto other = others.find(vector.key());
+    if (other == others.end()) {
+      ++report.only_first;
+      continue;
+    }
+    const bool same = other->second->got == vector.got && other->second->ending == vector.ending;
+    ++(same ? report.same : report.different);
+    others.erase(other);
+  }
+  for (const SavedVector& vector : second)
+    if (const auto left = others.find(vector.key());
+        left != others.end() && left->second == &vector)
+      ++entry(&reports, &places, vector).only_second;
+  return reports;
+}
+
+}  // namespace loongforge::isa_verify
