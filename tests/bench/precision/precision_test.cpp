@@ -283,7 +283,9 @@ TEST_CASE("speeds are kept by part and recipe") {
   const TempDir dir;
   CHECK(read_speeds(dir.path()).empty());
   const fs::path train = dir.path() / "train";
-  write_file(train, "#!/bin/sh\necho '{\"probe\": {\"tokens_per_s\": 250.5, \"step_ms\": 40, \"peak_bytes\": 2097152}}'\n");
+  // The third call, the second round of bf16, is the fastest.
+  write_file(train, "#!/bin/sh\ncd \"${0%/*}\"; n=$(cat n 2>/dev/null || echo 0); n=$((n + 1)); echo $n >n\ncase $n in 3) s=300.5;; *) s=250.5;; esac\n"
+                    "echo '{\"probe\": {\"tokens_per_s\": '$s', \"step_ms\": 40, \"peak_bytes\": 2097152}}'\n");
   fs::permissions(train, fs::perms::owner_all);
   const std::vector<Part> parts = {random_part("m", "d", 6)};
   measure_speeds(plan_runs(parts, 3, "random/bf16/*,random/off/*"), {train.string(), {}}, 2, dir.path());
@@ -291,6 +293,7 @@ TEST_CASE("speeds are kept by part and recipe") {
   const auto speeds = read_speeds(dir.path());
   REQUIRE(speeds.at("random").size() == 3);
   CHECK(speeds.at("random").at("off").tokens_per_s == 250.5);
+  CHECK(speeds.at("random").at("bf16").tokens_per_s == 300.5);
   CHECK(speeds.at("random").at("off").step_ms == 40);
   CHECK(speeds.at("random").at("fp8").peak_mb == 2);
 }

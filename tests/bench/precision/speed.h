@@ -1,5 +1,5 @@
-// How fast each recipe trains, measured apart from the runs: loongforge train --dry_run --probe of each, in turn, in rounds, so
-// that a busy moment disturbs all alike; the median of the rounds counts. Thread-safety: one thread.
+// How fast each recipe trains, measured apart from the runs: loongforge train --dry_run --probe of each, in turn, in rounds. The
+// fastest round counts: what others do on the machine only ever slows one down. Thread-safety: one thread.
 #pragma once
 
 #include <cstdint>
