@@ -41,6 +41,7 @@ support::Json library_versions() {
   json.set("nlohmann_json", dotted(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR,
                                    NLOHMANN_JSON_VERSION_PATCH));
   json.set("pcre2", pcre2_version());
+  json.set("sentencepiece", LF_SENTENCEPIECE_VERSION);  // of its headers
   json.set("spdlog", dotted(SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH));
   json.set("utf8proc", utf8proc_version());
   return json;

@@ -180,15 +180,21 @@ void check_overrides(const ImportOptions& options, const models::ModelPlan& mode
                   "the first pattern that matches counts: put it before them, or leave it out");
     throw_usage(flag + " matches no tensor of this model", "a pattern as \"*.down_proj\"");
   }
+  const auto roles = tensor_roles(model.graph);
   for (const quant::AmpRule& rule : options.quantize_overrides) {
-    if (rule.storage != quant::Storage::kFp8 && rule.storage != quant::Storage::kNf4) continue;
-    const bool matrix = std::any_of(model.tensors.begin(), model.tensors.end(), [&](const auto& t) {
-      return t.shape.size() == 2 && quant::layer_match(rule.pattern, t.name);
+    const bool nf4 = rule.storage == quant::Storage::kNf4;
+    if (rule.storage != quant::Storage::kFp8 && !nf4) continue;
+    const bool used = std::any_of(model.tensors.begin(), model.tensors.end(), [&](const auto& t) {
+      return t.shape.size() == 2 && quant::layer_match(rule.pattern, t.name) &&
+             (!nf4 || roles.at(t.name) == quant::TensorRole::kLinear);
     });
-    if (!matrix)
-      throw_usage("--quantize_override " + rule.pattern + " matches norms and biases only, which " +
-                      std::string(quant::storage_name(rule.storage)) + " cannot store",
-                  "use bf16 or fp32 for them");
+    if (used) continue;
+    const std::string flag = "--quantize_override " + rule.pattern;
+    if (nf4)
+      throw_usage(flag + " matches no linear layer of a block, and nf4 stores no other tensor",
+                  "use fp8, bf16 or fp32 for them");
+    throw_usage(flag + " matches norms and biases only, which fp8 cannot store",
+                "use bf16 or fp32 for them");
   }
 }
 

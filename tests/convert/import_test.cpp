@@ -142,6 +142,27 @@ TEST_CASE("--quantize_override: the first pattern that matches a tensor or its l
   CHECK_FALSE(std::filesystem::exists(dir / "n"));
 }
 
+TEST_CASE("--quantize_override to nf4: linear layers of blocks take it, nothing else does") {
+  const test::TempDir dir;
+  convert::ImportOptions options = test::import_options(checkpoint("llama2"), dir / "m", "fp8");
+  options.quantize_overrides =
+      quant::parse_amp_overrides("*.gate_proj=nf4,*_proj=nf4", "quantize_override");
+  const convert::ImportReport report = import_model(options);
+  CHECK(report.linears_nf4 + 1 == report.linears);  // all but the head
+  import_model(test::import_options(checkpoint("llama2"), dir / "whole", "nf4"));
+  const ir::Reader mixed(dir / "m"), whole(dir / "whole");
+  const ir::TensorEntry* entry = mixed.model().find_tensor("model.layers.0.mlp.up_proj.weight");
+  REQUIRE(entry != nullptr);
+  CHECK(entry->dtype == DType::kNf4);
+  CHECK(entry->crc == whole.model().find_tensor(entry->name)->crc);
+  CHECK(mixed.model().find_tensor("model.embed_tokens.weight")->dtype == DType::kBF16);
+  for (const char* none : {"lm_head=nf4", "model.embed_tokens=nf4", "*norm=nf4"}) {
+    options.output_path = dir / "n";
+    options.quantize_overrides = quant::parse_amp_overrides(none, "quantize_override");
+    LF_CHECK_ERROR(import_model(options), ErrorCode::kUsage, "nf4 stores no other tensor");
+  }
+}
+
 TEST_CASE("fp32 keeps every value, bf16 rounds once") {
   // An F16 and an F32 source with values that bf16 does not have.
   for (DType dtype : {DType::kF16, DType::kF32}) {
