@@ -31,12 +31,13 @@ constexpr std::array<Speaker, 9> kSpeakers = {{{"human", "user", false},
                                                {"function_call", "assistant", true},
                                                {"system", "system", false}}};
 
-const Speaker& speaker_of(const std::string& from, const std::string& path,
+const Speaker& speaker_of(const std::string& from, std::string_view path,
                           const std::string& where) {
   const auto found = std::find_if(kSpeakers.begin(), kSpeakers.end(),
                                   [&](const Speaker& s) { return s.from == from; });
   if (found == kSpeakers.end())
-    throw_bad_data(where, "\"" + path + "\" is \"" + support::printable(from, 40) + "\"",
+    throw_bad_data(where,
+                   "\"" + std::string(path) + "\" is \"" + support::printable(from, 40) + "\"",
                    "speakers are human, gpt, system, function_call, observation and tool");
   return *found;
 }

@@ -262,8 +262,8 @@ bool RecordReader::next_element(Record& record) {
 }
 
 const std::string& string_member(const Json& object, std::string_view key, const std::string& where,
-                                 const std::string& path) {
-  const std::string name = path.empty() ? std::string(key) : path;
+                                 std::string_view path) {
+  const std::string name(path.empty() ? key : path);
   const Json* value = object.find(key);
   if (value == nullptr) throw_bad_data(where, "key \"" + name + "\" is missing");
   if (!value->is_string()) wrong_type(where, name, *value, "string");
@@ -271,7 +271,7 @@ const std::string& string_member(const Json& object, std::string_view key, const
 }
 
 std::string optional_string(const Json& object, std::string_view key, const std::string& where,
-                            const std::string& path) {
+                            std::string_view path) {
   const Json* value = object.find(key);
   if (value == nullptr || value->is_null()) return {};
   return string_member(object, key, where, path);

@@ -73,10 +73,10 @@ class RecordReader {
 // Members of a record by what they have to be; the Error names record and key. path: how the key is
 // called in errors ("messages[2].content").
 const std::string& string_member(const support::Json& object, std::string_view key,
-                                 const std::string& where, const std::string& path = {});
+                                 const std::string& where, std::string_view path = {});
 // Empty where the key is absent or null.
 std::string optional_string(const support::Json& object, std::string_view key,
-                            const std::string& where, const std::string& path = {});
+                            const std::string& where, std::string_view path = {});
 const support::Json::Array& array_member(const support::Json& object, std::string_view key,
                                          const std::string& where);
 

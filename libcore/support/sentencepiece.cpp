@@ -13,9 +13,17 @@ struct SentencePiece::Impl {
   sentencepiece::SentencePieceProcessor processor;
   std::string where;
 
-  void require_ok(const sentencepiece::util::Status& status, const char* what) const {
-    if (!status.ok())
-      throw_bad_data(where, std::string(what) + ": " + std::string(status.error_message()));
+  // The library's own Status, or Abseil's in newer versions of it.
+  template <typename Status>
+  void require_ok(const Status& status, const char* what) const {
+    if (status.ok()) return;
+    std::string message(what);
+    message += ": ";
+    if constexpr (requires { status.error_message(); })
+      message += status.error_message();
+    else
+      message += status.message();
+    throw_bad_data(where, message);
   }
 };
 

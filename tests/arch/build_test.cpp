@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "arch/sources.h"
+#include "support/temp_dir.h"
 
 namespace loongforge::test {
 namespace {
@@ -30,12 +31,12 @@ bool has_word(std::string text, const std::string& word) {
   return false;
 }
 
-std::string output_of(const std::string& command) {
+std::string output_of(const std::string& command, bool succeeds = true) {
   std::FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string text;
   for (int c; (c = std::fgetc(pipe)) != EOF;) text += static_cast<char>(c);
-  CHECK_MESSAGE(pclose(pipe) == 0, command);
+  CHECK_MESSAGE((pclose(pipe) == 0) == succeeds, command << "\n" << text);
   return text;
 }
 
@@ -67,6 +68,25 @@ TEST_CASE("the library links no CUDA or HIP") {
   for (const char* word : {"libcuda", "libcudart", "libamdhip", "libcublas", "libhip"})
     CHECK_FALSE_MESSAGE(text.find(word) != std::string::npos, word);
 }
+
+#if defined(__x86_64__)
+// The compiler of this machine knows -mlasx as little as a GCC 13 for LoongArch does.
+TEST_CASE("a LoongArch compiler without -mlasx ends CMake naming the version that has it") {
+  const TempDir dir;
+  const std::string printed = output_of(
+      "cmake -S '" + source_root().string() + "' -B '" + dir.path().string() +
+          "' -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=loongarch64 2>&1",
+      false);
+  std::string text;  // without the breaks that CMake puts into a message
+  for (const char c : printed) {
+    const bool space = c == '\n' || c == ' ';
+    if (!space || text.empty() || text.back() != ' ') text += space ? ' ' : c;
+  }
+  CHECK_MESSAGE(text.find("GCC 14 or newer") != std::string::npos, text);
+  CHECK_MESSAGE(text.find("does not know -mlasx") != std::string::npos, text);
+  CHECK_MESSAGE(text.find("unrecognized") == std::string::npos, text);
+}
+#endif
 
 // A weak function of a file compiled for AVX-512 (a template of std, an inline function of a shared
 // header) may be the copy that the linker keeps for every caller; on a CPU without AVX-512 the

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# What can be tested of the LoongArch build without a LoongArch machine: builds everything for loong64 with warnings as errors and
+# runs it under the user-mode emulator. Makes the environment for it where it is absent. Steps, each timed:
+#   build     build/loongarch/release
+#   lasx      the tests with LASX
+#   lsx       the tests on a processor whose LASX is off
+#   compare   what the x86-64 build and this one write has the same bytes (compare.sh)
+# Usage: scripts/loongarch/test.sh [build] [lasx] [lsx] [compare]   (default: all)
+set -euo pipefail
+here=$(dirname "$(readlink -f "$0")")
+cd "$here/../.."
+jobs=$(nproc)
+build=build/loongarch/release
+times=()
+
+step() {  # step NAME COMMAND...: runs it, remembers its time
+  local name=$1 start=$SECONDS
+  shift
+  echo "== loongarch: $name"
+  "$@"
+  times+=("loongarch $name $((SECONDS - start)) s")
+}
+
+build_all() {
+  mkdir -p build/loongarch
+  scripts/loongarch/run.sh cmake -G Ninja -S /src -B "/src/$build" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_TOOLCHAIN_FILE=/src/scripts/loongarch/toolchain.cmake -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DCMAKE_COMPILE_WARNING_AS_ERROR=ON -DLF_BUILD_TESTS=ON >build/loongarch/configure.log 2>&1 ||
+    { cat build/loongarch/configure.log; return 1; }
+  scripts/loongarch/run.sh cmake --build "/src/$build" -j "$jobs"
+}
+
+run_tests() {  # PROCESSOR [CTEST ARGUMENT...]
+  local processor=$1
+  shift
+  QEMU_CPU=$processor scripts/loongarch/run.sh ctest --test-dir "/src/$build" --parallel "$jobs" --output-on-failure \
+    --no-tests=error --timeout 1200 "$@"
+}
+
+compare() {
+  if [[ ! -f build/release/CMakeCache.txt ]]; then
+    cmake --preset release >/dev/null
+  fi
+  cmake --build build/release --target loongforge-dispatcher loongforge-convert loongforge-train -j "$jobs"
+  scripts/loongarch/compare.sh
+}
+
+step "environment" scripts/loongarch/env.sh
+steps=("$@")
+((${#steps[@]})) || steps=(build lasx lsx compare)
+for name in "${steps[@]}"; do
+  case $name in
+    build) step "build" build_all ;;
+    lasx) step "tests with LASX" run_tests la464 -L '^emulated$' ;;
+    lsx) step "tests without LASX" run_tests la464,lasx=off -L '^emulated$' ;;
+    compare) step "compare with x86-64" compare ;;
+    *)
+      echo "test.sh: no step is called '$name'; there are build, lasx, lsx and compare" >&2
+      exit 2
+      ;;
+  esac
+done
+printf '%s\n' "${times[@]}"
