@@ -3,8 +3,9 @@
 #   release   everything, in build/release
 #   asan      AddressSanitizer and UBSan: labels unit and cmd, in build/asan
 #   tsan      ThreadSanitizer: the thread pool, in build/tsan
+#   loongarch everything for loong64, its tests under emulation, its files beside x86-64's (scripts/loongarch/test.sh; needs root)
 #   fuzz      libFuzzer with AddressSanitizer and UBSan, a minute for each reader, in build/fuzz (needs clang-16)
-# Usage: scripts/test.sh [release] [asan] [tsan] [fuzz]   (default: release)
+# Usage: scripts/test.sh [release] [asan] [tsan] [loongarch] [fuzz]   (default: release)
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 jobs=$(nproc)
@@ -43,7 +44,7 @@ for name in "${legs[@]}"; do
     release)
       leg "shellcheck" shellcheck -x scripts/*.sh scripts/*/*.sh tests/bench/*.sh .ci/run
       leg "build release" build release all
-      leg "test release" run_ctest release
+      leg "test release" run_ctest release -LE slow
       ;;
     asan)
       leg "build asan" build asan lf_checked
@@ -53,13 +54,16 @@ for name in "${legs[@]}"; do
       leg "build tsan" build tsan lf_test_pool
       leg "test tsan" build/tsan/tests/lf_test_pool
       ;;
+    loongarch)
+      leg "loongarch" scripts/loongarch/test.sh
+      ;;
     fuzz)
       leg "install fuzz" scripts/install_deps.sh fuzz
       leg "build fuzz" build fuzz lf_fuzz
       leg "fuzz" scripts/fuzz.sh
       ;;
     *)
-      echo "test.sh: no leg is called '$name'; there are release, asan, tsan and fuzz" >&2
+      echo "test.sh: no leg is called '$name'; there are release, asan, tsan, loongarch and fuzz" >&2
       exit 2
       ;;
   esac

@@ -110,7 +110,7 @@ inline double fma_flops(FmaKind kind) {  // of one instruction
 #endif
 
 // 24 * rounds instructions on one thread, independent in groups that hide their latency.
-inline void fma_loop(FmaKind kind, int64_t rounds) {
+inline void fma_loop([[maybe_unused]] FmaKind kind, int64_t rounds) {
 #if defined(__x86_64__)
   if (kind == FmaKind::kYmm) {
     rounds *= 2;

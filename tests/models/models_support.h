@@ -44,7 +44,7 @@ inline void refuse(const std::string& family, const char* key, support::Json val
   LF_CHECK_ERROR(plan_with(family, {{key, value}}), ErrorCode::kBadData, text);
 }
 
-inline const ir::Node& node(const models::ModelPlan& plan, const std::string& name) {
+inline const ir::Node& node(const models::ModelPlan& plan, std::string_view name) {
   for (const ir::Node& each : plan.graph.nodes) {
     if (each.name == name) return each;
   }

@@ -121,6 +121,11 @@ TEST_CASE("machine: this one") {
   CHECK(m.memory_total > 0);
   CHECK(m.usable_memory() > 0);
   CHECK(m.usable_memory() <= m.memory_total);
+  size_t nodes = 0;  // as the kernel counts them; those that a cgroup hides are not this process's
+  for (int i = 0; fs::exists("/sys/devices/system/node/node" + std::to_string(i)); ++i) ++nodes;
+  CHECK(!m.nodes.empty());
+  CHECK(m.nodes.size() <= std::max<size_t>(nodes, 1));
+  MESSAGE("NUMA nodes: " << m.nodes.size() << " of " << nodes);
 }
 
 TEST_CASE("machine: a dumped topology reads as the machine") {
