@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "models/registry.h"
 #include "support/checkpoint_files.h"
