@@ -38,6 +38,6 @@ exec env LF_ROOT="$root" LF_SOURCE="$repository" unshare --mount --propagation p
   mount --bind /sys "$LF_ROOT/sys"
   mount -t proc proc "$LF_ROOT/proc"
   mount --rbind "$LF_SOURCE" "$LF_ROOT/src"
-  export QEMU_LD_PREFIX=/opt/loong64 HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8
+  export QEMU_LD_PREFIX=/opt/loong64 HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
   unset LF_SOURCE TMPDIR
   exec chroot "$LF_ROOT" /usr/bin/env -u LF_ROOT "$@"' _ "$@"

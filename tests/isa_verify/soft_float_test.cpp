@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 
 namespace loongforge::isa_verify {
@@ -74,32 +75,36 @@ void compare_with_hardware() {
   constexpr FloatFormat kFormat = Draw<T>::kFormat;
   const SoftFloat soft(kFormat, NanRule::kX86);
   Draw<T> draw;
-  int wrong = 0;
-  const auto check = [&](bool right) { wrong += right ? 0 : 1; };
+  std::map<const char*, int> wrong;
+  const auto check = [&](const char* what, bool right) { wrong[what] += right ? 0 : 1; };
   for (int i = 0; i < 400000; ++i) {
     // Volatile: computed by the machine, one operation at a time.
     volatile T a = draw(), b = i % 5 == 0 ? std::nextafter(T(a), T(1)) : draw(), c = draw();
     if (i % 7 == 0) c = -(a * b);
     const uint64_t x = bits_of(T(a)), y = bits_of(T(b)), z = bits_of(T(c));
-    check(same<T>(soft.add(x, y), a + b));
-    check(same<T>(soft.subtract(x, y), a - b));
-    check(same<T>(soft.multiply(x, y), a * b));
-    check(same<T>(soft.divide(x, y), a / b));
-    check(same<T>(soft.fma(x, y, z), std::fma(T(a), T(b), T(c))));
-    check(same<T>(soft.fma(x, y, z, {true, true, true}), -std::fma(-T(a), T(b), -T(c))));
-    check(same<T>(soft.sqrt(x), std::sqrt(T(a))));
-    check(same<T>(soft.round_to_integral(x, Rounding::kNearestEven), std::nearbyint(T(a))));
-    check(same<T>(soft.round_to_integral(x, Rounding::kDown), std::floor(T(a))));
-    check(same<T>(soft.round_to_integral(x, Rounding::kUp), std::ceil(T(a))));
-    check(same<T>(soft.round_to_integral(x, Rounding::kZero), std::trunc(T(a))));
-    check(same<T>(soft.log_b(x), std::logb(T(a))));
+    check("add", same<T>(soft.add(x, y), a + b));
+    check("subtract", same<T>(soft.subtract(x, y), a - b));
+    check("multiply", same<T>(soft.multiply(x, y), a * b));
+    check("divide", same<T>(soft.divide(x, y), a / b));
+    check("fma", same<T>(soft.fma(x, y, z), std::fma(T(a), T(b), T(c))));
+    check("negated fma",
+          same<T>(soft.fma(x, y, z, {true, true, true}), -std::fma(-T(a), T(b), -T(c))));
+    check("sqrt", same<T>(soft.sqrt(x), std::sqrt(T(a))));
+    check("nearbyint",
+          same<T>(soft.round_to_integral(x, Rounding::kNearestEven), std::nearbyint(T(a))));
+    check("floor", same<T>(soft.round_to_integral(x, Rounding::kDown), std::floor(T(a))));
+    check("ceil", same<T>(soft.round_to_integral(x, Rounding::kUp), std::ceil(T(a))));
+    check("trunc", same<T>(soft.round_to_integral(x, Rounding::kZero), std::trunc(T(a))));
+    check("logb", same<T>(soft.log_b(x), std::logb(T(a))));
     const Order order = soft.compare(x, y);
-    check((order == Order::kLess) == (a < b) && (order == Order::kEqual) == (a == b) &&
+    check("compare",
+          (order == Order::kLess) == (a < b) && (order == Order::kEqual) == (a == b) &&
           (order == Order::kGreater) == (a > b));
     if (std::fabs(T(a)) < T(1e18))
-      check(static_cast<int64_t>(to_int(kFormat, x, Rounding::kNearestEven)) == std::llrint(T(a)));
+      check("llrint",
+            static_cast<int64_t>(to_int(kFormat, x, Rounding::kNearestEven)) == std::llrint(T(a)));
   }
-  CHECK(wrong == 0);
+  for (const auto& [what, count] : wrong) CHECK_MESSAGE(count == 0, what);
 }
 
 TEST_CASE("single and double arithmetic is the scalar unit's") {
