@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <string>
 
 namespace loongforge::isa_verify {
 namespace {
@@ -87,8 +88,10 @@ void compare_with_hardware() {
     check("multiply", same<T>(soft.multiply(x, y), a * b));
     check("divide", same<T>(soft.divide(x, y), a / b));
     check("fma", same<T>(soft.fma(x, y, z), std::fma(T(a), T(b), T(c))));
-    check("negated fma",
-          same<T>(soft.fma(x, y, z, {true, true, true}), -std::fma(-T(a), T(b), -T(c))));
+    // Negations through memory: GCC 15 for LoongArch turns the whole into fma(a, b, c), whose zeros differ.
+    volatile T minus_a = -a, minus_c = -c;
+    volatile T inner = std::fma(T(minus_a), T(b), T(minus_c));
+    check("negated fma", same<T>(soft.fma(x, y, z, {true, true, true}), -inner));
     check("sqrt", same<T>(soft.sqrt(x), std::sqrt(T(a))));
     check("nearbyint",
           same<T>(soft.round_to_integral(x, Rounding::kNearestEven), std::nearbyint(T(a))));
@@ -104,7 +107,7 @@ void compare_with_hardware() {
       check("llrint",
             static_cast<int64_t>(to_int(kFormat, x, Rounding::kNearestEven)) == std::llrint(T(a)));
   }
-  for (const auto& [what, count] : wrong) CHECK_MESSAGE(count == 0, what);
+  for (const auto& [what, count] : wrong) CHECK_MESSAGE(count == 0, std::string(what));
 }
 
 TEST_CASE("single and double arithmetic is the scalar unit's") {

@@ -63,7 +63,7 @@ TEST_CASE(
   CHECK(formula.mismatches <= formula.vectors);  // one element of each vector at most
   const OperationReport code = run(kWrongCode);
   CHECK(code.status == Status::kMismatch);
-  CHECK(code.failing_vectors == code.vectors);
+  CHECK(code.failing_vectors > code.vectors / 2);  // a vector of zeros and NaN may give the same
   CHECK(code.worst_ulp > 1000);
   CHECK(run(kIllegal).status == Status::kIllegal);
   CHECK(run(kIllegal).failed());
