@@ -298,7 +298,7 @@ void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, const O
     const size_t copies = 1 + (size_t{128} << 20) / static_cast<size_t>(s.n * s.k * 2);
     peers = make_peers({s.m, s.n, s.k, pool.threads(), copies}, variant.kind == FmaKind::kYmm);
     for (const auto& peer : peers) {
-      table.add(peer->name(), [&, next = size_t{0}]() mutable {
+      table.add(peer->name(), [&, copies, next = size_t{0}]() mutable {
         const size_t copy = next++ % copies;
         const double seconds = run_timed(pool, pool.threads(), [&](int64_t part, int) {
           peer->run(static_cast<int>(part), copy);
@@ -348,7 +348,9 @@ int run_alone(char** argv, const char* isa) {
   }
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) return 1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  std::fprintf(stderr, "gemm-bench: the run of %s was ended by signal %d\n", isa, WTERMSIG(status));
+  return 1;
 }
 
 }  // namespace
