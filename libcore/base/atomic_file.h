@@ -1,7 +1,7 @@
-// A large file that appears under its final name complete or not at all: written as a sibling
-// temporary file (.<name>.tmp-<pid>-<n>), synced, renamed. Left without commit() (an exception),
-// the temporary file is removed; what a killed one left behind goes with the next one of the same
-// final path. Thread-safety: as File.
+// A file that appears under its final name complete or not at all: written as a sibling temporary
+// file (.<name>.tmp-<pid>-<n>), synced, renamed. Left without commit() (an exception), the temporary
+// file is removed; what a killed one left behind goes with the next one of the same final path.
+// Thread-safety: as File.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,9 @@ namespace loongforge {
 
 class LF_API AtomicFile {
  public:
-  // The folder must exist. Errors as File::create.
+  // The folder must exist. Errors as File::create, naming final_path; Error(kUsage) where something
+  // other than a regular file stands at final_path: a rename would take a device, a pipe or a
+  // symbolic link out of the system.
   explicit AtomicFile(std::filesystem::path final_path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

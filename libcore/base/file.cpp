@@ -67,10 +67,11 @@ void write_all(const std::filesystem::path& path, int fd, std::span<const uint8_
 
 File File::open_read(const std::filesystem::path& path) { return File(open_regular(path), path); }
 
-File File::create(const std::filesystem::path& path) {
+File File::create(const std::filesystem::path& path, const std::filesystem::path& named) {
+  const std::filesystem::path& shown = named.empty() ? path : named;
   int fd = file_ops::create(path, O_RDWR | O_EXCL, 0666);
-  if (fd < 0) fail(path, "create", errno);
-  return File(fd, path);
+  if (fd < 0) fail(shown, "create", errno);
+  return File(fd, shown);
 }
 
 File File::append(const std::filesystem::path& path) {
@@ -206,32 +207,6 @@ std::string read_text(const std::filesystem::path& path, uint64_t max_bytes) {
       throw_bad_data(path.string(), "is larger than " + std::to_string(max_bytes) + " bytes");
     }
   }
-}
-
-void write_text_atomic(const std::filesystem::path& path, std::string_view text) {
-  std::filesystem::path folder = path.parent_path().empty() ? "." : path.parent_path();
-  std::filesystem::path temporary;
-  int fd = -1;
-  for (int attempt = 0; fd < 0; ++attempt) {
-    std::string name = "." + path.filename().string().substr(0, 200) + ".tmp-" +
-                       std::to_string(getpid()) + "-" + std::to_string(attempt);
-    temporary = folder / name;
-    fd = file_ops::create(temporary, O_WRONLY | O_EXCL, 0666);
-    if (fd < 0 && (errno != EEXIST || attempt == 100)) fail(path, "create", errno);
-  }
-  flock(fd, LOCK_EX | LOCK_NB);  // says that we live, to recover_folders()
-  try {
-    auto bytes = reinterpret_cast<const uint8_t*>(text.data());
-    write_all(path, fd, {bytes, text.size()}, -1);
-    if (file_ops::sync(fd, path) != 0) fail(path, "sync", errno);
-    if (file_ops::close(std::exchange(fd, -1), path) != 0) fail(path, "close", errno);
-    if (file_ops::rename(temporary, path) != 0) fail(path, "rename to", errno);
-  } catch (...) {
-    if (fd >= 0) ::close(fd);
-    file_ops::remove_entry(temporary);
-    throw;
-  }
-  sync_folder(folder);
 }
 
 void sync_folder(const std::filesystem::path& path) {

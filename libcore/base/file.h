@@ -21,8 +21,9 @@ class LF_API File {
   // A regular file (kNoInput otherwise: a pipe or a device cannot be read at an offset); follows
   // symlinks.
   static File open_read(const std::filesystem::path& path);
-  // O_CREAT | O_EXCL: never through a symlink.
-  static File create(const std::filesystem::path& path);
+  // O_CREAT | O_EXCL: never through a symlink. named: the path that errors name, path itself when
+  // empty.
+  static File create(const std::filesystem::path& path, const std::filesystem::path& named = {});
   // For writing at the end; made when it is absent.
   static File append(const std::filesystem::path& path);
   File(File&&) noexcept;
@@ -68,7 +69,7 @@ class LF_API MappedFile {
 
 LF_API std::string read_text(const std::filesystem::path& path,
                              uint64_t max_bytes = uint64_t{1} << 30);
-// Writes to a sibling temporary file, syncs, renames over path.
+// Writes to a sibling temporary file, syncs, renames over path (an AtomicFile).
 LF_API void write_text_atomic(const std::filesystem::path& path, std::string_view text);
 
 // A folder that appears under its final name complete or not at all: built as a sibling temporary

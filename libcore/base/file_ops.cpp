@@ -138,6 +138,10 @@ void remove_tree(const fs::path& path) {
 }
 
 void point_link(const fs::path& link, const fs::path& target) {
+  struct stat info;
+  if (lstat(link.c_str(), &info) == 0 && !S_ISLNK(info.st_mode))
+    throw_failed(link.string(), "stands where a link to " + target.string() + " goes",
+                 "move it away");
   const fs::path temporary = link.parent_path() / ("." + link.filename().string() + ".tmp-" +
                                                    std::to_string(getpid()) + "-0");
   remove_tree(temporary);

@@ -43,7 +43,8 @@ LF_API void make_folders(
 LF_API void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
 // A file or a folder with all in it; what is absent is no error. Follows no link.
 LF_API void remove_tree(const std::filesystem::path& path);
-// A symbolic link that appears at once, in place of one that was there, and is synced.
+// A symbolic link that appears at once, in place of one that was there, and is synced. Anything
+// else that was there stays, which is an error.
 LF_API void point_link(const std::filesystem::path& link, const std::filesystem::path& target);
 
 // For base/ itself: as the system calls, again after signals, 0 (or what open, write return) or -1

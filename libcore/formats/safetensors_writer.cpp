@@ -1,13 +1,10 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <unordered_map>
 #include <utility>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/file_ops.h"
 #include "formats/safetensors.h"
 #include "support/json.h"
 #include "support/printable.h"
@@ -30,12 +27,6 @@ int alignment_rank(tensor::DType dtype) {
                           std::begin(kOrder));
 }
 
-std::filesystem::path temporary_beside(const std::filesystem::path& path) {
-  static std::atomic<unsigned> counter{0};
-  return path.parent_path() / ("." + path.filename().string() + ".tmp-" + std::to_string(getpid()) +
-                               "-" + std::to_string(counter.fetch_add(1)));
-}
-
 }  // namespace
 
 struct SafetensorsWriter::Impl {
@@ -43,18 +34,11 @@ struct SafetensorsWriter::Impl {
     uint64_t offset = 0, bytes = 0, written = 0;
   };
 
-  explicit Impl(const std::filesystem::path& path)
-      : final_path(path), temporary(temporary_beside(path)), file(File::create(temporary)) {}
+  explicit Impl(const std::filesystem::path& path) : file(path) {}
 
-  ~Impl() {
-    if (!renamed) file_ops::remove_entry(temporary);
-  }
-
-  std::filesystem::path final_path, temporary;
-  File file;
+  AtomicFile file;
   std::unordered_map<std::string, Place> places;
   size_t open_tensors = 0;  // those that lack bytes
-  bool renamed = false;
 };
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
@@ -109,7 +93,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
   impl_ = std::make_unique<Impl>(path);
   impl_->places = std::move(places);
   impl_->open_tensors = open_tensors;
-  impl_->file.write({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+  impl_->file.file().write({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
 }
 
 SafetensorsWriter::~SafetensorsWriter() = default;
@@ -117,14 +101,14 @@ SafetensorsWriter::~SafetensorsWriter() = default;
 void SafetensorsWriter::write(std::string_view name, std::span<const uint8_t> bytes) {
   const auto it = impl_->places.find(std::string(name));
   if (it == impl_->places.end())
-    throw_failed(impl_->final_path.string(), "tensor " + printable(name) + " was not announced");
+    throw_failed(impl_->file.final_path().string(), "tensor " + printable(name) + " was not announced");
   Impl::Place& place = it->second;
   if (bytes.size() > place.bytes - place.written) {
-    throw_failed(impl_->final_path.string() + ": " + printable(name),
+    throw_failed(impl_->file.final_path().string() + ": " + printable(name),
                  "more bytes were written than its shape takes");
   }
   if (bytes.empty()) return;
-  impl_->file.write_at(place.offset + place.written, bytes);
+  impl_->file.file().write_at(place.offset + place.written, bytes);
   place.written += bytes.size();
   if (place.written == place.bytes) --impl_->open_tensors;
 }
@@ -136,15 +120,12 @@ void SafetensorsWriter::finish() {
     for (const auto& [name, place] : impl_->places) {
       if (place.written != place.bytes) {
         throw_failed(
-            impl_->final_path.string() + ": " + printable(name),
+            impl_->file.final_path().string() + ": " + printable(name),
             std::to_string(place.bytes - place.written) + " of its bytes were not written");
       }
     }
   }
-  impl_->file.sync();
-  impl_->file.close();
-  rename_path(impl_->temporary, impl_->final_path);
-  impl_->renamed = true;
+  impl_->file.commit();
 }
 
 }  // namespace loongforge::formats

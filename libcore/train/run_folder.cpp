@@ -60,12 +60,18 @@ std::optional<fs::path> RunFolder::resume(const std::string& from) {
 }
 
 void RunFolder::begin(bool remove_old) {
+  static const std::set<std::string> kLinks = {"latest", "best", "final"};
+  for (const std::string& name : kLinks) {  // now, rather than at the first checkpoint
+    const fs::file_status status = fs::symlink_status(path_ / name);
+    if (!remove_old && fs::exists(status) && !fs::is_symlink(status))
+      throw_usage((path_ / name).string() + " is no link to a checkpoint", "a copy made without links has such (scp -r): remove it");
+  }
   begun_ = true;
   if (!remove_old) return;
-  static const std::set<std::string> kOurs = {kTrainerStateFile, "metrics.jsonl", "runs", "latest", "best", "final"};
+  static const std::set<std::string> kOurs = {kTrainerStateFile, "metrics.jsonl", "runs"};
   for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(kCheckpointPrefix) || kOurs.contains(name)) remove_tree(entry.path());
+    if (name.starts_with(kCheckpointPrefix) || kOurs.contains(name) || kLinks.contains(name)) remove_tree(entry.path());
   }
 }
 

@@ -107,6 +107,8 @@ TEST_CASE("file steps: errors name path and cause") {
   point_link(dir / "link", "file");
   point_link(dir / "link", "other");
   CHECK(fs::read_symlink(dir / "link") == "other");
+  LF_CHECK_ERROR(point_link(dir / "file", "other"), ErrorCode::kFailed, "stands where a link");
+  CHECK(fs::is_regular_file(dir / "file"));
   remove_tree(dir / "link");
   CHECK(dir.entries() == 1);
   FailAt full(0, ENOSPC, Fault::kFromThere);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "isa_verify/samples.h"
@@ -158,6 +159,11 @@ TEST_CASE("what cannot be done is refused on one line") {
   refuse({"--diff", "x"}, 2, "--against is missing");
   refuse({"--isa-verify", kHereName, "--save-all"}, 2, "--save-all without --save");
   refuse({"--isa-verify", kHereName, "--only", "nosuch"}, 2, "no operation here is called nosuch");
+  std::filesystem::create_symlink("vectors.jsonl", dir / "link");
+  refuse({"--isa-verify", kHereName, "--save", (dir / "link").string()}, 2, "link: is a symbolic link");
+  CHECK(std::filesystem::is_symlink(dir / "link"));
+  refuse({"--isa-verify", kHereName, "--save", (dir / "no" / "file").string()}, 1,
+         "no/file: cannot create: No such file");
   refuse({"--isa-verify", kHereName, "--ops", (dir / "none").string()}, 66, "none");
   refuse({"--isa-verify", kHereName, "--ops", write(dir / "bad.ops", "isa avx2\nrow\n")}, 65,
          "bad.ops:2: a row has at least four fields");

@@ -82,3 +82,17 @@ TEST_CASE("final is relative inside the folder, and names what lies elsewhere") 
   folder.point_final(dir / "other" / "checkpoint-4");
   CHECK(fs::read_symlink(dir / "out" / "final") == dir / "other" / "checkpoint-4");
 }
+
+TEST_CASE("a copy whose links became folders is refused before the run, not at its first checkpoint") {
+  TempDir dir;
+  fs::create_directories(dir / "out" / "checkpoint-3");
+  fs::create_directory(dir / "out" / "latest");
+  {
+    train::RunFolder folder(dir / "out");
+    LF_CHECK_ERROR(folder.begin(false), ErrorCode::kUsage, "latest is no link to a checkpoint");
+  }
+  CHECK(fs::is_directory(dir / "out" / "latest"));
+  train::RunFolder folder(dir / "out");
+  folder.begin(true);  // --overwrite_output_dir
+  CHECK_FALSE(fs::exists(dir / "out" / "latest"));
+}
