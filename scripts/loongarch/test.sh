@@ -4,8 +4,9 @@
 #   build     build/loongarch/release
 #   lasx      the tests with LASX
 #   lsx       the tests on a processor whose LASX is off
+#   kernels   the kernels' bits beside x86-64's, and the instructions of a product (kernels.sh)
 #   compare   what the x86-64 build and this one write has the same bytes (compare.sh)
-# Usage: scripts/loongarch/test.sh [build] [lasx] [lsx] [compare]   (default: all)
+# Usage: scripts/loongarch/test.sh [build] [lasx] [lsx] [kernels] [compare]   (default: all)
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 cd "$here/../.."
@@ -37,25 +38,35 @@ run_tests() {  # PROCESSOR [CTEST ARGUMENT...]
     --no-tests=error --timeout 1200 "$@"
 }
 
-compare() {
+build_native() {  # TARGET...
   if [[ ! -f build/release/CMakeCache.txt ]]; then
     cmake --preset release >/dev/null
   fi
-  cmake --build build/release --target loongforge-dispatcher loongforge-convert loongforge-train -j "$jobs"
+  cmake --build build/release --target "$@" -j "$jobs"
+}
+
+kernels() {
+  build_native lf-kernel-digest
+  scripts/loongarch/kernels.sh
+}
+
+compare() {
+  build_native loongforge-dispatcher loongforge-convert loongforge-train
   scripts/loongarch/compare.sh
 }
 
 step "environment" scripts/loongarch/env.sh
 steps=("$@")
-((${#steps[@]})) || steps=(build lasx lsx compare)
+((${#steps[@]})) || steps=(build lasx lsx kernels compare)
 for name in "${steps[@]}"; do
   case $name in
     build) step "build" build_all ;;
     lasx) step "tests with LASX" run_tests la464 -L '^emulated$' ;;
     lsx) step "tests without LASX" run_tests la464,lasx=off -L '^emulated$' ;;
+    kernels) step "kernels" kernels ;;
     compare) step "compare with x86-64" compare ;;
     *)
-      echo "test.sh: no step is called '$name'; there are build, lasx, lsx and compare" >&2
+      echo "test.sh: no step is called '$name'; there are build, lasx, lsx, kernels and compare" >&2
       exit 2
       ;;
   esac
