@@ -80,11 +80,20 @@ LF_INLINE Codes load_codes_at(const uint8_t* p) {
 
 // A code moved to the top of a 16-bit word and, for E4M3-LA, its exponent to where fp16's low
 // exponent bits are, is the fp16 of value * 2^-3 (E5M2: of the value itself), subnormals included.
+// The upper eight go through memory: taking them out of the register costs a shuffle and their
+// conversion another, and shuffles are what one port alone does on most CPUs.
 template <bool kE4M3, bool kSmall>
 struct Fp8Decoder {
+  struct alignas(32) Halves {
+    __m128i lower, upper;
+  };
   __m256 scale;
+  Halves own;
+  Halves* through = &own;
 
   explicit LF_INLINE Fp8Decoder(int exp) : scale(power_of_two(kE4M3 ? exp + 3 : exp)) {}
+  // A copy uses the first one's, which a loop then reaches by a register. REQUIRES that it lives.
+  LF_INLINE Fp8Decoder(const Fp8Decoder& first) : scale(first.scale), through(first.through) {}
 
   LF_INLINE V operator()(Codes codes) const {
     __m256i halves = _mm256_slli_epi16(_mm256_cvtepi8_epi16(codes), kE4M3 ? 7 : 8);
@@ -92,7 +101,9 @@ struct Fp8Decoder {
     if constexpr (kE4M3)
       halves = _mm256_and_si256(halves, _mm256_set1_epi16(static_cast<int16_t>(0xBFFF)));
     const __m256 lo = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
-    const __m256 hi = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
+    __m256 hi;
+    __asm__("vmovdqa %1, %0" : "=m"(*through) : "x"(halves));
+    __asm__("vcvtph2ps %1, %0" : "=x"(hi) : "m"(through->upper));
     return V::of(flush(_mm256_mul_ps(lo, scale)), flush(_mm256_mul_ps(hi, scale)));
   }
 

@@ -25,31 +25,38 @@ namespace {
   if constexpr (i < kRows && v < kVecs && v / kParts == kGroup) \
     c##i##v = R::mul_add(R::broadcast(a + i), Ops::template part<v % kParts>(b), c##i##v);
 #define LF_FEW_STEP(i) LF_FEW_COLS(LF_FEW_ADD, i)
-#define LF_FEW_GROUP(group)                               \
-  if constexpr (group < Ops::kNr / 16) {                  \
-    constexpr int kGroup = group;                         \
-    const auto b = from.load(src + group * Rows::kBytes); \
-    LF_FEW_ROWS(LF_FEW_STEP)                              \
+#define LF_FEW_GROUP(group)                                                                    \
+  if constexpr (group < kGroups * kPanels) {                                                   \
+    constexpr int kGroup = group;                                                              \
+    const auto b = from.load((group < kGroups ? src : next) + group % kGroups * Rows::kBytes); \
+    LF_FEW_ROWS(LF_FEW_STEP)                                                                   \
   }
 #define LF_FEW_K                                                                      \
   {                                                                                   \
     LF_FEW_GROUP(0) LF_FEW_GROUP(1) LF_FEW_GROUP(2) LF_FEW_GROUP(3) src += kRowBytes; \
+    if constexpr (kPanels > 1) next += kRowBytes;                                     \
     a += Ops::kMr;                                                                    \
   }
 
-// c[i][0 .. kNr - 1] += rows i of a, times `count` rows of kNr stored values.
-template <class Ops, int kRows, class Rows>
-[[gnu::noinline]] void few_rows(const Rows& rows, const uint8_t* src, int64_t count, const float* a,
-                                float* c, int64_t ldc) {
+// c[i][0 .. kPanels * kNr - 1] += rows i of a, times `count` rows of kNr stored values, each in one
+// or two panels, which are `panel` bytes apart: two where a row's sums would wait for each other.
+template <class Ops, int kRows, int kPanels, class Rows>
+[[gnu::noinline]] void few_rows(const Rows& rows, const uint8_t* src, int64_t panel, int64_t count,
+                                const float* a, float* c, int64_t ldc) {
   using R = typename Ops::R;
-  constexpr int kVecs = Ops::kNr / R::kLanes, kParts = 16 / R::kLanes;
-  constexpr int64_t kRowBytes = Rows::kBytes * (Ops::kNr / 16);
+  constexpr int kGroups = Ops::kNr / 16;
+  constexpr int kVecs = kPanels * Ops::kNr / R::kLanes, kParts = 16 / R::kLanes;
+  constexpr int64_t kRowBytes = Rows::kBytes * kGroups;
   const Rows from = rows;
+  [[maybe_unused]] const uint8_t* next = src + panel;
   LF_FEW_ROWS(LF_FEW_START)
   for (; count >= 4; count -= 4) {
     // 64 to 512 bytes.
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < 4 * kRowBytes; i += 64) __builtin_prefetch(src + Ops::kFewAhead + i);
+    for (int64_t i = 0; i < 4 * kRowBytes; i += 64) {
+      __builtin_prefetch(src + Ops::kFewAhead + i);
+      if constexpr (kPanels > 1) __builtin_prefetch(next + Ops::kFewAhead + i);
+    }
     LF_FEW_K LF_FEW_K LF_FEW_K LF_FEW_K
   }
   for (; count > 0; --count) LF_FEW_K
@@ -63,10 +70,10 @@ template <class Ops, int kRows, class Rows>
 template <class Ops, class Rows>
 void few_rows_of(int rows, const Rows& from, const uint8_t* src, int64_t count, const float* a,
                  float* c, int64_t ldc) {
-  using Fn = void (*)(const Rows&, const uint8_t*, int64_t, const float*, float*, int64_t);
-  static constexpr Fn kFns[kFewRows] = {few_rows<Ops, 1, Rows>, few_rows<Ops, 2, Rows>,
-                                        few_rows<Ops, 3, Rows>, few_rows<Ops, 4, Rows>};
-  kFns[rows - 1](from, src, count, a, c, ldc);
+  using Fn = void (*)(const Rows&, const uint8_t*, int64_t, int64_t, const float*, float*, int64_t);
+  static constexpr Fn kFns[kFewRows] = {few_rows<Ops, 1, 1, Rows>, few_rows<Ops, 2, 1, Rows>,
+                                        few_rows<Ops, 3, 1, Rows>, few_rows<Ops, 4, 1, Rows>};
+  kFns[rows - 1](from, src, 0, count, a, c, ldc);
 }
 
 // ---- NF4, one register of columns at a time: more would not fit the registers of every ISA.

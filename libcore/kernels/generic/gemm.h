@@ -14,9 +14,10 @@
 //   short_k_block<Tile> for few rows, whose panel stays in the first cache;
 //   direct_panel<Tile>(term, j0, k0): B panel that already stands in the weight in operand order,
 //   or null; make_panel<Tile>(term, n, j0, k0, k, dst): B columns [j0, j0 + kNr), rows [k0, k0 + k)
-//   of one term; columns >= n are 0; few_rows, fuses<Tile>(term), mul_few<Tile>(rows, term, j0, k0,
-//   k, a, c, ldc, accumulate): the product of up to
-//     few_rows rows with that panel, made in registers only, for the terms that fuses() names;
+//   of one term; columns >= n are 0; few_rows, fuses<Tile>(term), mul_few<Tile>(rows, wide, term,
+//   j0, k0, k, a, c, ldc, accumulate): the product of up to
+//     few_rows rows with that panel (wide: up to wide_rows, and the next panel's beside it), made
+//     in registers only, for the terms that fuses() names;
 //   ask_ahead<Tile>(term, j0, k0, k, part, parts, pairs): prefetches a part of what that panel is
 //     made of, or says what a tile of so many pairs of k should.
 // j0 is a multiple of kNr, k0 of 128.
@@ -138,16 +139,24 @@ class GemmPiece {
     a_panel_ = static_cast<int64_t>(Tile::a_panel_elems(k_total_));
     const KPlace all{job_.n_terms, 0};
     pack_a(KPlace{0, 0}, all);
-    for (int64_t j0 = round_down(n0_, kNr); j0 < n1_; j0 += kNr) {
+    const bool wide = rows_ <= Isa::wide_rows && all_fused();
+    for (int64_t j0 = round_down(n0_, kNr); j0 < n1_;) {
+      // Both of one scale block.
+      const bool two = wide && j0 % (2 * kNr) == 0 && j0 >= n0_ && j0 + 2 * kNr <= n1_;
       KPlace at{0, 0};
       const Operand* a = a_;
       do {
         const KPlace end = next(at);
         start_block(at, end);
-        run_panel(at, end, j0, a, sums_);
+        if (two) {
+          run_two_panels(at, end, j0, a);
+        } else {
+          run_panel(at, end, j0, a, sums_);
+        }
         a += k_ * kMr;
         at = end;
       } while (at.term < job_.n_terms);
+      j0 += two ? 2 * kNr : kNr;
     }
   }
 
@@ -248,12 +257,37 @@ class GemmPiece {
       const int mr = tile_rows(tile);
       const Sums t = start_tile(mr, m0_ + i, cols, sums + i * kNr);
       if (few) {
-        mul_few(at, end, mr, j0, a, t);
+        mul_few(at, end, mr, false, j0, a, t);
       } else {
         Tile::mul(mr, static_cast<int>(kNr), k_, a + tile * a_panel_, b, t.c, t.ld, !first_,
                   ask_ahead(at, end, j0, tile));
       }
       finish_tile(mr, m0_ + i, cols, t);
+    }
+  }
+
+  // Whether every term's B is decoded in registers.
+  bool all_fused() const {
+    for (int t = 0; t < job_.n_terms; ++t)
+      if (job_.terms[t].k <= 0 || !Isa::template fuses<Tile>(job_.terms[t])) return false;
+    return job_.n_terms > 0;
+  }
+
+  // The few rows' sums of two whole panels: in C, or side by side in scratch.
+  void run_two_panels(KPlace at, KPlace end, int64_t j0, const Operand* a) {
+    const bool direct = job_.c.elem == Elem::kF32;
+    float* c = direct ? static_cast<float*>(job_.c.data) + m0_ * job_.c.ld + j0 : sums_;
+    const Sums t{c, direct ? job_.c.ld : 2 * kNr};
+    mul_few(at, end, static_cast<int>(rows_), true, j0, a, t);
+    const Columns cols{j0, 0, 2 * kNr};
+    if (!last_ || (direct && job_.bias == nullptr)) return;
+    for (int64_t i = 0; i < rows_; ++i) {
+      const int64_t place = (m0_ + i) * job_.c.ld + j0;
+      if (direct) {
+        finish_row(t.c + i * t.ld, cols, static_cast<float*>(job_.c.data) + place);
+      } else {
+        finish_row(t.c + i * t.ld, cols, static_cast<Bf16*>(job_.c.data) + place);
+      }
     }
   }
 
@@ -291,13 +325,13 @@ class GemmPiece {
   }
 
   // One row tile whose B is not worth a panel.
-  void mul_few(KPlace at, KPlace end, int mr, int64_t j0, const Operand* a, Sums t) {
+  void mul_few(KPlace at, KPlace end, int mr, bool wide, int64_t j0, const Operand* a, Sums t) {
     bool accumulate = !first_;
     for_each_part(at, end, [&](const GemmTerm& term, int64_t k0, int64_t k, int64_t offset) {
       if (k == 0) return;
       const Operand* a_part = a + offset * kMr;
       if (Isa::template fuses<Tile>(term)) {
-        Isa::template mul_few<Tile>(mr, term, j0, k0, k, a_part, t.c, t.ld, accumulate);
+        Isa::template mul_few<Tile>(mr, wide, term, j0, k0, k, a_part, t.c, t.ld, accumulate);
       } else {
         Isa::template make_panel<Tile>(term, job_.n, j0, k0, k, b_);
         Tile::mul(mr, static_cast<int>(kNr), k, a_part, b_, t.c, t.ld, accumulate);

@@ -24,16 +24,17 @@ struct GemmIsa {
   static constexpr int64_t short_k_block =
       Ops::kShortKBlock* static_cast<int64_t>(sizeof(float) / sizeof(typename Tile::Operand));
 
-  static constexpr int64_t few_rows = kFewRows;
+  static constexpr int64_t few_rows = kFewRows, wide_rows = Weights::kWideRows;
   template <class Tile>
   static bool fuses(const GemmTerm& term) {
     return Tile::kRounds && term.b_kind == GemmTerm::B::kWeightT && term.w->elem != Elem::kF32;
   }
   template <class Tile>
-  static void mul_few(int rows, const GemmTerm& term, int64_t j0, int64_t k0, int64_t k,
+  static void mul_few(int rows, bool wide, const GemmTerm& term, int64_t j0, int64_t k0, int64_t k,
                       const typename Tile::Operand* a, float* c, int64_t ldc, bool accumulate) {
     if constexpr (Tile::kRounds)
-      Weights::template few_of_weight_t<Tile>(rows, *term.w, j0, k0, k, a, c, ldc, accumulate);
+      Weights::template few_of_weight_t<Tile>(rows, wide, *term.w, j0, k0, k, a, c, ldc,
+                                              accumulate);
   }
 
   template <class Tile>

@@ -144,11 +144,13 @@ struct PairWeights {
     }
   }
 
+  static constexpr int kWideRows = 0;  // a panel has sums enough
+
   // ---- Products of up to kFewRows rows of a with columns n0 .. n0 + 63 of W^T.
   template <class Tile>
-  static void few_of_weight_t(int rows, const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
-                              const typename Tile::Operand* a, float* c, int64_t ldc,
-                              bool accumulate) {
+  static void few_of_weight_t(int rows, bool /*wide*/, const PackedWeight& w, int64_t n0,
+                              int64_t k0, int64_t k, const typename Tile::Operand* a, float* c,
+                              int64_t ldc, bool accumulate) {
     for (int i = 0; i < rows && !accumulate; ++i) memset(c + i * ldc, 0, 64 * sizeof(float));
     if (w.elem == Elem::kNf4) return few_of_nf4_t<Tile>(rows, w, n0, k0, k, a, c, ldc);
     const int64_t pairs = (k + 1) / 2, first = n0 * padded(w.k) + k0 * 64;

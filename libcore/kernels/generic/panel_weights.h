@@ -140,22 +140,36 @@ struct PanelWeights {
     if (k % 2 != 0) memset(dst + (k ^ 1) * kPanel, 0, sizeof(float) * kPanel);
   }
 
+  // Rows, at most, that are multiplied with two panels at a time (0 or 1).
+  static constexpr int kWideRows = kPanel / R::kLanes == 2 ? 1 : 0;
+
   // ---- Up to kFewRows rows of a, times columns n0 .. n0 + kPanel - 1 of W^T, added to c or, where
-  // not accumulated, put there. REQUIRES k > 0.
+  // not accumulated, put there. wide: up to kWideRows rows, twice the columns. REQUIRES k > 0.
   template <class Tile>
-  static void few_of_weight_t(int rows, const PackedWeight& w, int64_t n0, int64_t k0, int64_t k,
-                              const float* a, float* c, int64_t ldc, bool accumulate) {
+  static void few_of_weight_t(int rows, bool wide, const PackedWeight& w, int64_t n0, int64_t k0,
+                              int64_t k, const float* a, float* c, int64_t ldc, bool accumulate) {
     const int64_t total = (k + 1) / 2 * 2;
     const int64_t first = panel_at(w, n0, k0);
-    for (int i = 0; i < rows && !accumulate; ++i) memset(c + i * ldc, 0, sizeof(float) * kPanel);
-    if (w.elem == Elem::kNf4) return few_of_nf4_t<Ops, Tile>(rows, w, n0, k0, k, a, c, ldc);
-    if (w.elem == Elem::kBf16)
-      return few_rows_of<Ops>(rows, Bf16Rows{}, w.data + first * 2, total, a, c, ldc);
+    const int64_t columns = wide ? 2 * kPanel : kPanel;
+    for (int i = 0; i < rows && !accumulate; ++i)
+      memset(c + i * ldc, 0, sizeof(float) * static_cast<size_t>(columns));
+    if (w.elem == Elem::kNf4) {
+      few_of_nf4_t<Ops, Tile>(rows, w, n0, k0, k, a, c, ldc);
+      if (wide) few_of_nf4_t<Ops, Tile>(rows, w, n0 + kPanel, k0, k, a, c + kPanel, ldc);
+      return;
+    }
+    const int64_t panel = padded(w.k) * kPanel * elem_bytes(w.elem);
+    const auto run = [&](const auto& from, const uint8_t* src, int64_t count) {
+      if constexpr (kWideRows > 0) {
+        if (wide) return few_rows<Ops, 1, 2>(from, src, panel, count, a, c, ldc);
+      }
+      few_rows_of<Ops>(rows, from, src, count, a, c, ldc);
+    };
+    if (w.elem == Elem::kBf16) return run(Bf16Rows{}, w.data + first * 2, total);
     for (int64_t r = 0; r < total; r += kWeightBlock, a += Ops::kMr * kWeightBlock) {
       const int64_t count = total - r < kWeightBlock ? total - r : kWeightBlock;
-      const uint8_t* src = w.data + first + r * kPanel;
       with_decoder<Ops>(w.elem, exp_of(w, n0, k0 + r), Tile::kRounds, [&](auto decode) {
-        few_rows_of<Ops>(rows, Fp8Rows<decltype(decode)>{decode}, src, count, a, c, ldc);
+        run(Fp8Rows<decltype(decode)>{decode}, w.data + first + r * kPanel, count);
       });
     }
   }
