@@ -23,6 +23,14 @@ check() {  # check NAME COMMAND...
   fi
 }
 
+# Of the table's lines those of operations that are not right, and the sum.
+verify() {
+  loongforge debug --isa-verify "$1" >/tmp/verify
+  code=$?
+  grep -v ' ok$' /tmp/verify
+  return "$code"
+}
+
 nodes() {
   [ "$(find /sys/devices/system/node -maxdepth 1 -name 'node[0-9]*' | wc -l)" -eq 4 ] &&
     tests/lf_test_topo -tc="machine: this one" | tee /tmp/topo && grep -q "NUMA nodes: 4 of 4" /tmp/topo
@@ -53,6 +61,8 @@ train_in_huge_pages() {
 check kernel uname -a
 check version loongforge version --json
 check isa loongforge debug --isa
+check isa-verify-lsx verify lsx
+check isa-verify-lasx verify lasx
 check nodes nodes
 check huge-page-size huge_page_size
 check reserve reserve
