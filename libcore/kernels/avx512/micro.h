@@ -90,53 +90,48 @@ LF_INLINE __m512 add_pair(const float* a, int row, __m512i words, __m512 sum) {
 }
 
 #define LF_FEW_ROWS(X) X(0) X(1) X(2) X(3)
-#define LF_FEW_START(i)                          \
-  __m512 c##i##0 = _mm512_setzero_ps();          \
-  __m512 c##i##1 = _mm512_setzero_ps();          \
-  __m512 c##i##2 = _mm512_setzero_ps();          \
-  __m512 c##i##3 = _mm512_setzero_ps();          \
-  if constexpr (i < kRows) {                     \
-    c##i##0 = _mm512_loadu_ps(c + i * ldc);      \
-    c##i##1 = _mm512_loadu_ps(c + i * ldc + 16); \
-    c##i##2 = _mm512_loadu_ps(c + i * ldc + 32); \
-    c##i##3 = _mm512_loadu_ps(c + i * ldc + 48); \
-  }
-#define LF_FEW_STORE(i)                          \
-  if constexpr (i < kRows) {                     \
-    _mm512_storeu_ps(c + i * ldc, c##i##0);      \
-    _mm512_storeu_ps(c + i * ldc + 16, c##i##1); \
-    _mm512_storeu_ps(c + i * ldc + 32, c##i##2); \
-    _mm512_storeu_ps(c + i * ldc + 48, c##i##3); \
-  }
+#define LF_FEW_COLS(X, i) X(i, 0) X(i, 1) X(i, 2) X(i, 3) X(i, 4) X(i, 5) X(i, 6) X(i, 7)
+#define LF_FEW_START_ONE(i, g)          \
+  __m512 c##i##g = _mm512_setzero_ps(); \
+  if constexpr (i < kRows && g < 4 * kPanels) c##i##g = _mm512_loadu_ps(c + i * ldc + 16 * g);
+#define LF_FEW_START(i) LF_FEW_COLS(LF_FEW_START_ONE, i)
+#define LF_FEW_STORE_ONE(i, g) \
+  if constexpr (i < kRows && g < 4 * kPanels) _mm512_storeu_ps(c + i * ldc + 16 * g, c##i##g);
+#define LF_FEW_STORE(i) LF_FEW_COLS(LF_FEW_STORE_ONE, i)
+// The weight's groups of 16 columns, four to a panel.
+#define LF_FEW_GROUPS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define LF_FEW_SOURCE(g) (g < 4 ? src : next) + g % 4 * 64
 #define LF_FEW_LOW(i, g) \
   if constexpr (i < kRows) c##i##g = add_pair(a, i, w.lo, c##i##g);
 #define LF_FEW_HIGH(i, g) \
   if constexpr (i < kRows) c##i##g = add_pair(a + 12, i, w.hi, c##i##g);
 #define LF_FEW_GROUP(g)                                                                         \
-  {                                                                                             \
-    const Words w = t.decode(_mm512_loadu_si512(src + g * 64));                                 \
-    _mm_prefetch(reinterpret_cast<const char*>(src + g * 64 + kAhead), _MM_HINT_T0);            \
+  if constexpr (g < 4 * kPanels) {                                                              \
+    const Words w = t.decode(_mm512_loadu_si512(LF_FEW_SOURCE(g)));                             \
+    _mm_prefetch(reinterpret_cast<const char*>(LF_FEW_SOURCE(g) + kAhead), _MM_HINT_T0);        \
     LF_FEW_LOW(0, g) LF_FEW_LOW(1, g) LF_FEW_LOW(2, g) LF_FEW_LOW(3, g) if constexpr (!kHalf) { \
       LF_FEW_HIGH(0, g) LF_FEW_HIGH(1, g) LF_FEW_HIGH(2, g) LF_FEW_HIGH(3, g)                   \
     }                                                                                           \
   }
 
-// FP8, 64 columns of W^T from a K block's start on; exps: of the blocks of 128 k.
-template <class Tile, int kRows>
-[[gnu::noinline]] void few_fp8(const uint8_t* src, const uint16_t* images, const int8_t* exps,
-                               int64_t pairs, const typename Tile::Operand* a, float* c,
-                               int64_t ldc) {
+// FP8, 64 columns of W^T from a K block's start on, or of two panels, which are `panel` bytes apart
+// and share their blocks of 128 k; exps: of those.
+template <class Tile, int kRows, int kPanels>
+[[gnu::noinline]] void few_fp8(const uint8_t* src, int64_t panel, const uint16_t* images,
+                               const int8_t* exps, int64_t pairs, const typename Tile::Operand* a,
+                               float* c, int64_t ldc) {
   LF_FEW_ROWS(LF_FEW_START)
+  [[maybe_unused]] const uint8_t* next = src + panel;
   for (; pairs > 0; pairs -= kWeightBlock / 2, ++exps) {
     const ImageTable t(images, *exps, Tile::kRounds);
     int64_t fours = pairs < kWeightBlock / 2 ? pairs / 2 : kWeightBlock / 4;
     constexpr bool kHalf = false;
-    for (; fours > 0; --fours, src += 256, a += 24) {
-      LF_FEW_GROUP(0) LF_FEW_GROUP(1) LF_FEW_GROUP(2) LF_FEW_GROUP(3)
+    for (; fours > 0; --fours, src += 256, next += 256, a += 24) {
+      LF_FEW_GROUPS(LF_FEW_GROUP)
     }
     if (pairs < kWeightBlock / 2 && pairs % 2 != 0) {
       constexpr bool kHalf = true;
-      LF_FEW_GROUP(0) LF_FEW_GROUP(1) LF_FEW_GROUP(2) LF_FEW_GROUP(3)
+      LF_FEW_GROUPS(LF_FEW_GROUP)
     }
   }
   LF_FEW_ROWS(LF_FEW_STORE)
@@ -147,27 +142,33 @@ template <class Tile, int kRows>
 
 #define LF_FEW_ADD(i, g) \
   if constexpr (i < kRows) c##i##g = add_pair(a, i, w, c##i##g);
-#define LF_FEW_GROUP(g)                                                              \
-  {                                                                                  \
-    const __m512i w = _mm512_loadu_si512(src + g * 64);                              \
-    _mm_prefetch(reinterpret_cast<const char*>(src + g * 64 + kAhead), _MM_HINT_T1); \
-    LF_FEW_ADD(0, g) LF_FEW_ADD(1, g) LF_FEW_ADD(2, g) LF_FEW_ADD(3, g)              \
+#define LF_FEW_GROUP(g)                                                                  \
+  if constexpr (g < 4 * kPanels) {                                                       \
+    const __m512i w = _mm512_loadu_si512(LF_FEW_SOURCE(g));                              \
+    _mm_prefetch(reinterpret_cast<const char*>(LF_FEW_SOURCE(g) + kAhead), _MM_HINT_T1); \
+    LF_FEW_ADD(0, g) LF_FEW_ADD(1, g) LF_FEW_ADD(2, g) LF_FEW_ADD(3, g)                  \
   }
 
 // The same for a bf16 weight.
-template <class Tile, int kRows>
-[[gnu::noinline]] void few_bf16(const uint8_t* src, int64_t pairs, const typename Tile::Operand* a,
-                                float* c, int64_t ldc) {
+template <class Tile, int kRows, int kPanels>
+[[gnu::noinline]] void few_bf16(const uint8_t* src, int64_t panel, int64_t pairs,
+                                const typename Tile::Operand* a, float* c, int64_t ldc) {
   LF_FEW_ROWS(LF_FEW_START)
-  for (; pairs > 0; --pairs, src += 256, a += 12) {
-    LF_FEW_GROUP(0) LF_FEW_GROUP(1) LF_FEW_GROUP(2) LF_FEW_GROUP(3)
+  [[maybe_unused]] const uint8_t* next = src + panel;
+  for (; pairs > 0; --pairs, src += 256, next += 256, a += 12) {
+    LF_FEW_GROUPS(LF_FEW_GROUP)
   }
   LF_FEW_ROWS(LF_FEW_STORE)
 }
 #undef LF_FEW_GROUP
 #undef LF_FEW_ADD
+#undef LF_FEW_SOURCE
+#undef LF_FEW_GROUPS
 #undef LF_FEW_STORE
+#undef LF_FEW_STORE_ONE
 #undef LF_FEW_START
+#undef LF_FEW_START_ONE
+#undef LF_FEW_COLS
 #undef LF_FEW_ROWS
 
 // ---- NF4.

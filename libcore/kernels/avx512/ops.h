@@ -65,21 +65,23 @@ struct Ops {
 
   // ---- Micro-kernels of 1 to 4 rows.
   template <class Tile>
-  static void few_fp8_rows(int rows, const uint8_t* src, const uint16_t* images, const int8_t* exps,
-                           int64_t pairs, const typename Tile::Operand* a, float* c, int64_t ldc) {
-    using Fn = void (*)(const uint8_t*, const uint16_t*, const int8_t*, int64_t,
+  static void few_fp8_rows(int rows, bool wide, const uint8_t* src, int64_t panel,
+                           const uint16_t* images, const int8_t* exps, int64_t pairs,
+                           const typename Tile::Operand* a, float* c, int64_t ldc) {
+    using Fn = void (*)(const uint8_t*, int64_t, const uint16_t*, const int8_t*, int64_t,
                         const typename Tile::Operand*, float*, int64_t);
-    static constexpr Fn kFns[4] = {few_fp8<Tile, 1>, few_fp8<Tile, 2>, few_fp8<Tile, 3>,
-                                   few_fp8<Tile, 4>};
-    kFns[rows - 1](src, images, exps, pairs, a, c, ldc);
+    static constexpr Fn kFns[5] = {few_fp8<Tile, 1, 2>, few_fp8<Tile, 1, 1>, few_fp8<Tile, 2, 1>,
+                                   few_fp8<Tile, 3, 1>, few_fp8<Tile, 4, 1>};
+    kFns[wide ? 0 : rows](src, panel, images, exps, pairs, a, c, ldc);
   }
   template <class Tile>
-  static void few_bf16_rows(int rows, const uint8_t* src, int64_t pairs,
+  static void few_bf16_rows(int rows, bool wide, const uint8_t* src, int64_t panel, int64_t pairs,
                             const typename Tile::Operand* a, float* c, int64_t ldc) {
-    using Fn = void (*)(const uint8_t*, int64_t, const typename Tile::Operand*, float*, int64_t);
-    static constexpr Fn kFns[4] = {few_bf16<Tile, 1>, few_bf16<Tile, 2>, few_bf16<Tile, 3>,
-                                   few_bf16<Tile, 4>};
-    kFns[rows - 1](src, pairs, a, c, ldc);
+    using Fn =
+        void (*)(const uint8_t*, int64_t, int64_t, const typename Tile::Operand*, float*, int64_t);
+    static constexpr Fn kFns[5] = {few_bf16<Tile, 1, 2>, few_bf16<Tile, 1, 1>, few_bf16<Tile, 2, 1>,
+                                   few_bf16<Tile, 3, 1>, few_bf16<Tile, 4, 1>};
+    kFns[wide ? 0 : rows](src, panel, pairs, a, c, ldc);
   }
   template <class Tile>
   static void few_nf4_rows(int rows, const uint8_t* block, int64_t pairs,

@@ -144,23 +144,32 @@ struct PairWeights {
     }
   }
 
-  static constexpr int kWideRows = 0;  // a panel has sums enough
+  // Rows, at most, that are multiplied with two panels at a time: two streams from memory.
+  static constexpr int kWideRows = 1;
 
-  // ---- Products of up to kFewRows rows of a with columns n0 .. n0 + 63 of W^T.
+  // ---- Products of up to kFewRows rows of a with columns n0 .. n0 + 63 of W^T; wide: of up to
+  // kWideRows rows with twice the columns.
   template <class Tile>
-  static void few_of_weight_t(int rows, bool /*wide*/, const PackedWeight& w, int64_t n0,
-                              int64_t k0, int64_t k, const typename Tile::Operand* a, float* c,
-                              int64_t ldc, bool accumulate) {
-    for (int i = 0; i < rows && !accumulate; ++i) memset(c + i * ldc, 0, 64 * sizeof(float));
-    if (w.elem == Elem::kNf4) return few_of_nf4_t<Tile>(rows, w, n0, k0, k, a, c, ldc);
+  static void few_of_weight_t(int rows, bool wide, const PackedWeight& w, int64_t n0, int64_t k0,
+                              int64_t k, const typename Tile::Operand* a, float* c, int64_t ldc,
+                              bool accumulate) {
+    const size_t bytes = (wide ? 128 : 64) * sizeof(float);
+    for (int i = 0; i < rows && !accumulate; ++i) memset(c + i * ldc, 0, bytes);
+    if (w.elem == Elem::kNf4) {
+      few_of_nf4_t<Tile>(rows, w, n0, k0, k, a, c, ldc);
+      if (wide) few_of_nf4_t<Tile>(rows, w, n0 + 64, k0, k, a, c + 64, ldc);
+      return;
+    }
     const int64_t pairs = (k + 1) / 2, first = n0 * padded(w.k) + k0 * 64;
+    const int64_t panel = padded(w.k) * 64 * elem_bytes(w.elem);
     if (w.elem == Elem::kBf16)
-      return Ops::template few_bf16_rows<Tile>(rows, w.data + first * 2, pairs, a, c, ldc);
+      return Ops::template few_bf16_rows<Tile>(rows, wide, w.data + first * 2, panel, pairs, a, c,
+                                               ldc);
     const int8_t* exps = w.scale_exps +
                          n0 / kWeightBlock * ((w.k + kWeightBlock - 1) / kWeightBlock) +
                          k0 / kWeightBlock;
-    Ops::template few_fp8_rows<Tile>(rows, w.data + first, fp8_images(w.elem), exps, pairs, a, c,
-                                     ldc);
+    Ops::template few_fp8_rows<Tile>(rows, wide, w.data + first, panel, fp8_images(w.elem), exps,
+                                     pairs, a, c, ldc);
   }
 
  private:
