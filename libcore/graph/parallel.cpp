@@ -20,12 +20,14 @@ void run_gemm(ThreadPool& pool, const kernels::GemmJob& job) {
   const int64_t m_units = (job.m + m_step - 1) / m_step, n_units = (job.n + n_step - 1) / n_step;
   // Each row range decodes the whole weight again, so rows are cut coarsely, and only where there are plenty of them.
   constexpr int64_t kFewRows = 96;
+  // Each column range packs all of A again.
+  constexpr int64_t kFewColumns = 256;
   int64_t m_tasks = 1, n_tasks = 1;
   if (threads > 1) {
     if (job.m >= kFewRows * threads && m_units >= threads) {
       m_tasks = std::min(m_units, job.m >= 4 * kFewRows * threads ? 2 * threads : threads);
     } else {
-      n_tasks = std::min(n_units, n_units >= 8 * threads ? 4 * threads : threads);
+      n_tasks = std::min(n_units, std::clamp<int64_t>(job.n / kFewColumns, threads, 4 * threads));
       if (n_tasks < threads) m_tasks = std::min(m_units, (threads + n_tasks - 1) / n_tasks);
     }
   }
