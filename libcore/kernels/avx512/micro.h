@@ -20,11 +20,13 @@ namespace {
 #ifdef LF_EMULATE_AVX512
 #define LF_ACCUMULATE(instruction, intrinsic) sum = intrinsic
 #define LF_ACCUMULATE_AT(instruction) sum = mul_add(broadcast(p), y, sum)
+#define LF_HOLD(a, b, c, d)
 #else
 #define LF_ACCUMULATE_AT(instruction) \
   __asm__(instruction " %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(y), "m"(*p))
 #define LF_ACCUMULATE(instruction, intrinsic) \
   __asm__(instruction " %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y))
+#define LF_HOLD(a, b, c, d) __asm__("" ::"v"(a), "v"(b), "v"(c), "v"(d))
 #endif
 struct FmaStep {
   using Element = float;
@@ -32,6 +34,10 @@ struct FmaStep {
   static constexpr int kMr = 6, kNr = 64, kPerPair = 2;
   static LF_INLINE __m512 load(const float* p) { return _mm512_loadu_ps(p); }
   static LF_INLINE __m512 broadcast(const float* p) { return _mm512_set1_ps(*p); }
+  static LF_INLINE void hold([[maybe_unused]] __m512 a, [[maybe_unused]] __m512 b,
+                             [[maybe_unused]] __m512 c, [[maybe_unused]] __m512 d) {
+    LF_HOLD(a, b, c, d);
+  }
   static LF_INLINE V mul_add(__m512 x, __m512 y, V sum) { return V{mul_add(x, y, sum.v)}; }
   static LF_INLINE __m512 mul_add(__m512 x, __m512 y, __m512 sum) {
     LF_ACCUMULATE("vfmadd231ps", _mm512_fmadd_ps(x, y, sum));
@@ -49,6 +55,10 @@ struct DotStep {
   static constexpr int kMr = 6, kNr = 64, kPerPair = 1;
   static LF_INLINE __m512i load(const int32_t* p) { return _mm512_loadu_si512(p); }
   static LF_INLINE __m512i broadcast(const int32_t* p) { return _mm512_set1_epi32(*p); }
+  static LF_INLINE void hold([[maybe_unused]] __m512i a, [[maybe_unused]] __m512i b,
+                             [[maybe_unused]] __m512i c, [[maybe_unused]] __m512i d) {
+    LF_HOLD(a, b, c, d);
+  }
   static LF_INLINE V mul_add(__m512i x, __m512i y, V sum) { return V{mul_add(x, y, sum.v)}; }
   static LF_INLINE __m512 mul_add(__m512i x, __m512i y, __m512 sum) {
     LF_ACCUMULATE("vdpbf16ps", _mm512_dpbf16_ps(sum, (__m512bh)x, (__m512bh)y));
@@ -61,6 +71,7 @@ struct DotStep {
 };
 #undef LF_ACCUMULATE
 #undef LF_ACCUMULATE_AT
+#undef LF_HOLD
 
 // The step that multiplies such operands.
 template <class Operand>

@@ -6,7 +6,8 @@
 // the next k).
 //   Element; R (R::kLanes sums, load, store, zero); kMr, kNr: the full tile; kPerPair: steps of a
 //   pair of k, 2 or 1; B load(const Element*): kLanes elements; broadcast(const Element*);
-//   mul_add(broadcast, B, R sum).
+//   mul_add(broadcast, B, R sum); hold(B, B, B, B): after the last use of a step's columns, for an
+//   ISA where g++ would otherwise give their registers to the last sums and move those back.
 #pragma once
 
 #include "kernels/generic/strided.h"
@@ -29,6 +30,7 @@ struct FmaStep {
   static LF_INLINE R load(const float* p) { return R::load(p); }
   static LF_INLINE R broadcast(const float* p) { return R::broadcast(p); }
   static LF_INLINE R mul_add(R x, R b, R sum) { return R::mul_add(x, b, sum); }
+  static LF_INLINE void hold(R, R, R, R) {}
 };
 
 #define LF_TILE_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
@@ -54,12 +56,13 @@ struct FmaStep {
     const auto x = Step::broadcast(a + i); \
     LF_TILE_COLS(LF_TILE_STEP_ONE, i)      \
   }
-#define LF_TILE_K              \
-  {                            \
-    LF_TILE_LOAD_B             \
-    LF_TILE_ROWS(LF_TILE_STEP) \
-    a += Step::kMr;            \
-    b += Step::kNr;            \
+#define LF_TILE_K               \
+  {                             \
+    LF_TILE_LOAD_B              \
+    LF_TILE_ROWS(LF_TILE_STEP)  \
+    Step::hold(b0, b1, b2, b3); \
+    a += Step::kMr;             \
+    b += Step::kNr;             \
   }
 
 #define LF_TILE_PAIR               \
@@ -110,6 +113,7 @@ template <class Step, int kRows, int kUnroll, bool kFromC>
     const auto* high = a_high + at; \
     LF_TILE_LOAD_B                  \
     LF_TILE_ROWS(LF_TILE_STEP)      \
+    Step::hold(b0, b1, b2, b3);     \
     b += Step::kNr;                 \
   }
 #define LF_TILE_PAIR                   \
@@ -122,16 +126,29 @@ template <class Step, int kRows, int kUnroll, bool kFromC>
   a_low += step;                       \
   a_high += step;
 
+// What is known of a StridedA's strides: any; rows that stand one after another in k; columns that
+// do. Working out addresses takes ports that multiply.
+enum class Strides { kAny, kRows, kColumns };
+template <class Step>
+LF_INLINE Strides strides_of(const StridedA& a) {
+  if (a.step == Step::kPerPair && (Step::kPerPair == 1 || (a.odd == 1 && a.even == 0)))
+    return Strides::kRows;
+  return a.row == 1 && a.even == 0 ? Strides::kColumns : Strides::kAny;
+}
+
 // kUnroll: pairs of a turn, 1 or 2. REQUIRES pairs > 0.
-template <class Step, int kRows, int kVecs, int kUnroll, bool kFromC>
+template <class Step, int kRows, int kVecs, int kUnroll, bool kFromC,
+          Strides kKnown = Strides::kAny>
 [[gnu::noinline]] void strided_tile(int64_t pairs, const StridedA& a, const void* b_panel, float* c,
                                     int64_t ldc) {
   using R = typename Step::R;
+  const int64_t row = kKnown == Strides::kColumns ? 1 : a.row;
+  const int64_t step = kKnown == Strides::kRows ? Step::kPerPair : a.step;
+  [[maybe_unused]] const int64_t odd = kKnown == Strides::kRows ? 1 : a.odd;
+  [[maybe_unused]] const int64_t even = kKnown == Strides::kAny ? a.even : 0;
   const auto* a_low = static_cast<const typename Step::Element*>(a.data);
-  const auto* a_high = a_low + 3 * a.row;
+  const auto* a_high = a_low + 3 * row;
   const auto* b = static_cast<const typename Step::Element*>(b_panel);
-  const int64_t row = a.row, step = a.step;
-  [[maybe_unused]] const int64_t odd = a.odd, even = a.even;
   LF_TILE_ROWS(LF_TILE_START)
   if constexpr (kUnroll == 2) {
     for (; pairs >= 2; pairs -= 2) {
@@ -243,6 +260,13 @@ struct RegisterTiles {
     static constexpr const StridedFn* kFns[2][4] = {
         {kStrided<1, false>, kStrided<2, false>, kStrided<3, false>, kStrided<4, false>},
         {kStrided<1, true>, kStrided<2, true>, kStrided<3, true>, kStrided<4, true>}};
+    if (mr == kMr && nr == kNr) {
+      static constexpr StridedFn kFull[3][2] = {
+          {kFullTile<Strides::kAny, false>, kFullTile<Strides::kAny, true>},
+          {kFullTile<Strides::kRows, false>, kFullTile<Strides::kRows, true>},
+          {kFullTile<Strides::kColumns, false>, kFullTile<Strides::kColumns, true>}};
+      return kFull[static_cast<int>(strides_of<Step>(a))][from_c](pairs, a, b, c, ldc);
+    }
     kFns[from_c][nr / 16 - 1][mr - 1](pairs, a, b, c, ldc);
   }
 
@@ -263,6 +287,9 @@ struct RegisterTiles {
   static constexpr int vecs(int sixteens) {
     return (16 * sixteens < kNr ? 16 * sixteens : kNr) / Step::R::kLanes;
   }
+  template <Strides kKnown, bool kFromC>
+  static constexpr StridedFn kFullTile =
+      strided_tile<Step, kMr, vecs(kNr / 16), kStridedUnroll, kFromC, kKnown>;
   template <int kSixteens, bool kFromC>
   static constexpr StridedFn kStrided[6] = {
       strided_tile<Step, 1, vecs(kSixteens), kStridedUnroll, kFromC>,
