@@ -16,6 +16,7 @@ alignas(64) constexpr int32_t kFirst[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, 
 
 struct V {
   static constexpr int kLanes = 16;
+  static constexpr int kTogether = 1;
   __m256 lo, hi;  // lanes 0 .. 7, 8 .. 15
 
   static LF_INLINE V of(__m256 lo, __m256 hi) { return V{lo, hi}; }

@@ -11,6 +11,7 @@ namespace {
 
 struct V {
   static constexpr int kLanes = 16;
+  static constexpr int kTogether = 4;
   __m512 v;
 
   static LF_INLINE V of(__m512 v) { return V{v}; }

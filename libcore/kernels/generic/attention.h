@@ -175,20 +175,28 @@ inline V natural_log(V x) {
 // what it adds to sums of 1 and more is lost in their rounding. x = k ln 2 + r, e^r by a degree 5
 // minimax polynomial (1.1e-7; its first two coefficients fixed to 1). NaN in x need not give NaN:
 // max_of() tells of them.
-template <class V>
-LF_INLINE V exp_prob(V x) {
+// kCount vectors, step by step: the steps of one wait for each other.
+template <int kCount, class V>
+LF_INLINE void exp_probs(V* x) {
   const V magic =
       V::set1(12582912.0f);  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
-  x = V::max(x, V::set1(-38.0f));
-  const V shifted = V::fma(x, V::set1(0x1.715476p+0f), magic);
-  const V r = V::fma(shifted - magic, V::set1(-0x1.62e430p-1f), x);
-  V p = V::set1(0x1.106250p-7f);
-  p = V::fma(p, r, V::set1(0x1.572a64p-5f));
-  p = V::fma(p, r, V::set1(0x1.5557b0p-3f));
-  p = V::fma(p, r, V::set1(0x1.fffdfcp-2f));
-  p = V::fma(p, r, V::set1(1.0f));
-  p = V::fma(p, r, V::set1(1.0f));
-  return V::add_int(p, V::template shift_left<23>(shifted));
+  V shifted[kCount], p[kCount];
+#define LF_EACH _Pragma("GCC unroll 8") for (int i = 0; i < kCount; ++i)
+  LF_EACH x[i] = V::max(x[i], V::set1(-38.0f));
+  LF_EACH shifted[i] = V::fma(x[i], V::set1(0x1.715476p+0f), magic);
+  LF_EACH x[i] = V::fma(shifted[i] - magic, V::set1(-0x1.62e430p-1f), x[i]);
+  LF_EACH p[i] = V::fma(V::set1(0x1.106250p-7f), x[i], V::set1(0x1.572a64p-5f));
+  LF_EACH p[i] = V::fma(p[i], x[i], V::set1(0x1.5557b0p-3f));
+  LF_EACH p[i] = V::fma(p[i], x[i], V::set1(0x1.fffdfcp-2f));
+  LF_EACH p[i] = V::fma(p[i], x[i], V::set1(1.0f));
+  LF_EACH p[i] = V::fma(p[i], x[i], V::set1(1.0f));
+  LF_EACH x[i] = V::add_int(p[i], V::template shift_left<23>(shifted[i]));
+#undef LF_EACH
+}
+template <class V>
+LF_INLINE V exp_prob(V x) {
+  exp_probs<1>(&x);
+  return x;
 }
 
 template <class V>

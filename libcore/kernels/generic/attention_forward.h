@@ -43,6 +43,8 @@ struct Forward {
   int64_t values_panel;  // elements of one panel of values
   float scale;
   RowsAhead q_ahead, o_ahead;  // of the next block of rows
+  bool last_keys = false;
+  bool started[kStrips];  // whether a strip's rows of `sums` hold anything yet
 
   size_t place(void* scratch, int64_t dim, int64_t n_keys) {
     ScratchCutter cut{static_cast<uint8_t*>(scratch)};
@@ -115,16 +117,26 @@ struct Forward {
     o_ahead = RowsAhead::of(Plane::at(job.o, doc.q_row + query, head * head_dim), head_dim, count);
   }
 
+  // Between the products of the last block of keys: what is asked for earlier leaves the second
+  // cache again before it is used.
+  LF_INLINE void ask_ahead() {
+    if (!last_keys) return;
+    q_ahead.ask(3);
+    o_ahead.ask(3);
+  }
+
   void block(const ScoreRows& rows, const Plane& q, const Plane& o, float* lse, int64_t lse_step) {
     Packing::rows(q, rows.count, head_dim, queries, ldq);
-    memset(sums, 0, sizeof(float) * static_cast<size_t>(rows.count * ldo));
+    memset(started, 0, sizeof started);
     for (int r = 0; r < rows.count; ++r) {
       row_max[r] = kMinusInf;
       row_sum[r] = 0.0f;
     }
     for (int64_t b0 = round_down(rows.lo(0), kAttnKeyBlock); b0 < rows.hi(rows.count - 1);
-         b0 += kAttnKeyBlock)
+         b0 += kAttnKeyBlock) {
+      last_keys = b0 + kAttnKeyBlock >= rows.hi(rows.count - 1);
       key_block(rows, b0);
+    }
     finish(rows.count, o, lse, lse_step);
   }
 
@@ -147,8 +159,18 @@ struct Forward {
     }
     // Some keys at a time, so that their part of a panel of values stays in L1 for all strips.
     for (int at = spans[0].lo & ~15; at < spans[strips - 1].hi;
-         at = (at / kValueKeys + 1) * kValueKeys)
+         at = (at / kValueKeys + 1) * kValueKeys) {
       for (int64_t d = 0; d < head_dim; d += kNr) add_values(rows, b0, spans, strips, at, d);
+      for (int s = 0; s < strips; ++s) started[s] |= !keys_of(spans[s], at).empty();
+    }
+  }
+
+  // The keys that a strip adds together: what it sees of [at, at / kValueKeys * kValueKeys +
+  // kValueKeys).
+  static Span keys_of(Span seen, int at) {
+    const int stop = (at / kValueKeys + 1) * kValueKeys;
+    if (seen.empty()) return {};
+    return {seen.lo > at ? seen.lo & ~15 : at, seen.hi < stop ? seen.hi : stop};
   }
 
   // O += P V for the keys [at, at / kValueKeys * kValueKeys + kValueKeys) of the block and kNr
@@ -157,14 +179,13 @@ struct Forward {
                   int64_t d) {
     const Operand* panel = values + d / kNr * values_panel;
     const int nr = static_cast<int>(lesser(kNr, round_up(head_dim - d, 16)));
-    const int stop = (at / kValueKeys + 1) * kValueKeys;
     for (int s = 0; s < strips; ++s) {
-      const int from = spans[s].lo > at ? spans[s].lo & ~15 : at;
-      const int to = spans[s].hi < stop ? spans[s].hi : stop;
-      if (spans[s].empty() || from >= to) continue;
-      Strided::mul(strip_rows(rows, s), nr, (to - from + 1) / 2,
-                   Ops::by_rows(probs + s * kMr * kLdS + from, kLdS),
-                   panel + (b0 - key0 + from) * kNr, sums + s * kMr * ldo + d, ldo, true);
+      const Span part = keys_of(spans[s], at);
+      if (part.empty()) continue;
+      ask_ahead();
+      Strided::mul(strip_rows(rows, s), nr, (part.hi - part.lo + 1) / 2,
+                   Ops::by_rows(probs + s * kMr * kLdS + part.lo, kLdS),
+                   panel + (b0 - key0 + part.lo) * kNr, sums + s * kMr * ldo + d, ldo, started[s]);
     }
   }
 
@@ -175,8 +196,7 @@ struct Forward {
       for (int s = begin; s < end; ++s) {
         if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
         const int nr = static_cast<int>(lesser(kNr, round_up_16(spans[s].hi - c)));
-        q_ahead.ask(1);
-        o_ahead.ask(1);
+        ask_ahead();
         Strided::mul(strip_rows(rows, s), nr, head_dim / 2,
                      Ops::by_rows(queries + s * kMr * ldq, ldq), panel, scores + s * kMr * kLdS + c,
                      kLdS, false);
@@ -200,7 +220,7 @@ struct Forward {
       if (seen.empty()) continue;
       const float top = max_of(scores + row * kLdS, seen.lo, seen.hi) *
                         scale;  // NaN when a score is NaN or infinite
-      if (!(top < maxima[r])) maxima[r] = top;
+      maxima[r] = maxima[r] > top ? maxima[r] : top;
       rescale |= totals[r] != 0.0f;
     }
     float factors[16];
@@ -262,7 +282,17 @@ struct Forward {
       keep(j, keep_lanes(prob(j), lo - j, hi - j < 16 ? hi - j : 16));
       j += 16;
     }
-    for (; j + 16 <= hi; j += 16) keep(j, prob(j));
+    constexpr int kTogether = V::kTogether, kStep = 16 * kTogether;
+    for (; j + kStep <= hi; j += kStep) {
+      V x[kTogether];
+#pragma GCC unroll 8
+      for (int i = 0; i < kTogether; ++i) x[i] = V::fma(V::load(s + j + 16 * i), factor, bias);
+      exp_probs<kTogether>(x);
+#pragma GCC unroll 8
+      for (int i = 0; i < kTogether; ++i) keep(j + 16 * i, x[i]);
+    }
+    if constexpr (kTogether > 1)
+      for (; j + 16 <= hi; j += 16) keep(j, prob(j));
     if (j < hi) keep(j, keep_lanes(prob(j), 0, hi - j));
     return total.reduce_add();
   }

@@ -40,6 +40,7 @@ LF_INLINE __m256 choose(__m256i mask, __m256 x, __m256 y) {
 
 struct V {
   static constexpr int kLanes = 16;
+  static constexpr int kTogether = 1;
   __m256 lo, hi;  // lanes 0 .. 7, 8 .. 15
 
   static LF_INLINE V of(__m256 lo, __m256 hi) { return V{lo, hi}; }

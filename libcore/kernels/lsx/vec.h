@@ -25,6 +25,7 @@ LF_INLINE __m128 choose(__m128i mask, __m128 x, __m128 y) {
 
 struct V {
   static constexpr int kLanes = 16;
+  static constexpr int kTogether = 1;
   __m128 a, b, c, d;  // lanes 0 .. 3, 4 .. 7, 8 .. 11, 12 .. 15
 
   static LF_INLINE V all(__m128 x) { return V{x, x, x, x}; }

@@ -17,6 +17,9 @@ namespace {
 
 struct V {
   static constexpr int kLanes = 16;
+  // Vectors that a chain of operations treats side by side: as many as registers allow, so that the
+  // CPU need not look far ahead for independent work.
+  static constexpr int kTogether = 1;
   float f[16];
 
   static V zero() { return set1(0.0f); }
