@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/error.h"
@@ -51,8 +52,10 @@ const Entry* find_entry(std::string_view name) {
 
 // Replaces this process by loongforge-<name>; words are what follows the name.
 [[noreturn]] void execute(const Entry& entry, std::vector<char*> words) {
+  std::error_code failed;
   const std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path();
+      std::filesystem::read_symlink("/proc/self/exe", failed).parent_path();
+  if (failed) throw_failed("/proc/self/exe", "cannot be read: " + failed.message());
   const std::string file = std::string("loongforge-") + entry.name;
   std::string shown = file;
   words.insert(words.begin(), shown.data());

@@ -1,6 +1,7 @@
 #include "cmd/convert/options.h"
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "cmd/commands.h"
 
 namespace loongforge::cmd {
@@ -73,8 +74,7 @@ convert::ImportOptions import_options(const cli::Options& options, int threads) 
   result.output_path = options.require("output-path", "name the LoongIR folder to make");
   result.model_name = options.text("model-name");
   if (result.model_name.empty()) {
-    const std::filesystem::path name =
-        std::filesystem::absolute(result.input_path / "").parent_path().filename();
+    const std::filesystem::path name = absolute_path(result.input_path).filename();
     result.model_name = (name.extension() == ".gguf" ? name.stem() : name).string();
   }
   result.quantize = options.text("quantize");

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/file_ops.h"
+#include "base/paths.h"
 
 namespace loongforge {
 namespace {
@@ -38,14 +39,29 @@ int open_retry(const std::filesystem::path& path, int flags) {
   return fd;
 }
 
+// What git leaves in place of a large file where git-lfs did not run: a few lines of text. Looked
+// for here, so that every reader says so.
+bool is_lfs_pointer(int fd, off_t size) {
+  constexpr std::string_view kBegin = "version https://git-lfs.github.com/spec/";
+  constexpr off_t kLargest = 1024;  // of any pointer, by its specification
+  if (size < static_cast<off_t>(kBegin.size()) || size >= kLargest) return false;
+  char begin[kBegin.size()];
+  return pread(fd, begin, sizeof begin, 0) == static_cast<ssize_t>(sizeof begin) &&
+         std::string_view(begin, sizeof begin) == kBegin;
+}
+
 int open_regular(const std::filesystem::path& path) {
   // O_NONBLOCK: opening a FIFO nobody writes would wait for ever; regular files ignore it.
   int fd = open_retry(path, O_RDONLY | O_NONBLOCK);
   if (fd < 0) throw_no_input(path.string(), "cannot open: " + errno_text(errno));
   struct stat info;
   int error = fstat(fd, &info) == 0 ? 0 : errno;
-  if (error == 0 && S_ISREG(info.st_mode)) return fd;
+  const bool pointer = error == 0 && S_ISREG(info.st_mode) && is_lfs_pointer(fd, info.st_size);
+  if (error == 0 && S_ISREG(info.st_mode) && !pointer) return fd;
   close(fd);
+  if (pointer)
+    throw_bad_data(path.string(), "is a git-lfs pointer, not the file",
+                   "run git lfs pull in its repository");
   if (error != 0) throw_no_input(path.string(), "cannot open: " + errno_text(error));
   throw_no_input(path.string(),
                  S_ISDIR(info.st_mode) ? "is a folder, not a file" : "is not a regular file");
@@ -219,8 +235,7 @@ void sync_folder(const std::filesystem::path& path) {
 }
 
 uint64_t free_disk_bytes(const std::filesystem::path& path) {
-  std::error_code ignored;
-  std::filesystem::path at = std::filesystem::absolute(path, ignored);
+  std::filesystem::path at = absolute_path(path);
   struct statvfs info;
   while (statvfs(at.c_str(), &info) != 0) {
     if (errno == EINTR) continue;

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 
 namespace loongforge {
 namespace fs = std::filesystem;
@@ -40,6 +41,7 @@ FileWatch* watch_files(FileWatch* watch) noexcept {
 void throw_file_error(const fs::path& path, const char* action, int error) {
   std::string hint;
   if (error == ENOSPC || error == EDQUOT) hint = "free space or choose another place";
+  if (error == EFBIG) hint = "raise the limit on file sizes (ulimit -f), or choose another place";
   throw_failed(path.string(),
                std::string("cannot ") + action + ": " + std::generic_category().message(error),
                hint);
@@ -122,10 +124,10 @@ int remove_with_content(const fs::path& path) {
 }  // namespace file_ops
 
 void make_folders(const fs::path& path) {
-  if (path.empty() || fs::is_directory(path)) return;
+  if (path.empty() || folder_exists(path, ErrorCode::kFailed)) return;
   if (path.has_parent_path() && path.parent_path() != path) make_folders(path.parent_path());
   if (!path.has_filename()) return;  // "folder/": made by its parent path
-  if (file_ops::make_folder(path) != 0 && !(errno == EEXIST && fs::is_directory(path)))
+  if (file_ops::make_folder(path) != 0 && !(errno == EEXIST && folder_exists(path, ErrorCode::kFailed)))
     throw_file_error(path, "create", errno);
 }
 

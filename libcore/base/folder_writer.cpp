@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_ops.h"
+#include "base/paths.h"
 
 namespace loongforge {
 namespace fs = std::filesystem;
@@ -28,8 +29,7 @@ namespace {
 // "out/", "./out", "a/../out" -> an absolute path with a last part.
 fs::path normal_path(const fs::path& path) {
   if (path.empty()) throw_usage("the output path is empty");
-  fs::path absolute = fs::absolute(path).lexically_normal();
-  if (!absolute.has_filename()) absolute = absolute.parent_path();
+  fs::path absolute = absolute_path(path);
   if (!absolute.has_filename())
     throw_usage(path.string() + ": is not a path that a folder can be written to");
   return absolute;
@@ -132,27 +132,25 @@ void check_target(const fs::path& path, bool overwrite, std::string_view must_co
   if (holds_working_directory(path)) {
     throw_usage(name + ": holds the working directory and is not overwritten");
   }
-  if (must_contain.empty() || fs::is_empty(path)) return;
-  if (!fs::exists(path / fs::path(must_contain))) {
+  if (must_contain.empty() || folder_entries(path, ErrorCode::kFailed).empty()) return;
+  if (!path_exists(path / fs::path(must_contain), ErrorCode::kFailed)) {
     throw_usage(name + ": has no " + std::string(must_contain) + ", so it is not overwritten",
                 "choose another path or remove it yourself");
   }
 }
 
 void sync_tree(const fs::path& folder) {
-  std::vector<fs::directory_entry> entries(fs::directory_iterator(folder), {});
-  std::sort(entries.begin(), entries.end());
-  for (const fs::directory_entry& entry : entries) {
-    if (entry.is_symlink()) continue;
-    if (entry.is_directory()) {
-      sync_tree(entry.path());
+  for (const fs::path& entry : folder_entries(folder, ErrorCode::kFailed)) {
+    if (link_exists(entry, ErrorCode::kFailed)) continue;
+    if (folder_exists(entry, ErrorCode::kFailed)) {
+      sync_tree(entry);
       continue;
     }
-    int fd = open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) fail(entry.path(), "open", errno);
-    int error = file_ops::sync(fd, entry.path()) == 0 ? 0 : errno;
+    int fd = open(entry.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) fail(entry, "open", errno);
+    int error = file_ops::sync(fd, entry) == 0 ? 0 : errno;
     close(fd);
-    if (error != 0) fail(entry.path(), "sync", error);
+    if (error != 0) fail(entry, "sync", error);
   }
   sync_folder(folder);
 }
@@ -169,9 +167,6 @@ FolderWriter::FolderWriter(fs::path final_path, bool overwrite, std::string_view
     check_target(final_, overwrite_, must_contain);
     make_parents();
     make_temporary();
-  } catch (const fs::filesystem_error& error) {
-    discard();
-    throw_failed(final_.string(), "cannot prepare: " + error.code().message());
   } catch (...) {
     discard();
     throw;
@@ -195,9 +190,9 @@ void FolderWriter::discard() noexcept {
 void FolderWriter::make_parents() {
   fs::path parent = final_.parent_path();
   fs::path outermost;
-  for (fs::path at = parent; !fs::exists(at); at = at.parent_path()) outermost = at;
+  for (fs::path at = parent; !path_exists(at, ErrorCode::kFailed); at = at.parent_path()) outermost = at;
   if (outermost.empty()) {
-    if (!fs::is_directory(parent)) throw_usage(parent.string() + ": is not a folder");
+    if (!folder_exists(parent, ErrorCode::kFailed)) throw_usage(parent.string() + ": is not a folder");
     return;
   }
   made_parent_ = outermost;  // before: some may be made when a later one fails
@@ -270,11 +265,7 @@ void FolderWriter::replace_aside() {
 }
 
 void FolderWriter::commit() {
-  try {
-    sync_tree(temporary_);
-  } catch (const fs::filesystem_error& error) {
-    throw_failed(final_.string(), "cannot sync: " + error.code().message());
-  }
+  sync_tree(temporary_);
   swap_in();
   committed_ = true;
   sync_folder(final_.parent_path());

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file_ops.h"
+#include "base/paths.h"
 #include "convert/export_check.h"
 #include "convert/export_hf.h"
 #include "convert/export_merge.h"
@@ -263,15 +264,16 @@ class GgufExport {
 // What is to be replaced must be a GGUF file, and none that is read.
 void guard_file(const ExportOptions& options) {
   const fs::path& output = options.output_path;
-  if (output.empty()) throw_usage("the output path is empty");
+  const fs::path inputs[] = {options.input_path, options.adapter};
+  guard_place(output, inputs);
   if (output.extension() != ".gguf")
     throw_usage("the output of --export gguf is one file, " + output.string() + " is none",
                 "give a name that ends in .gguf");
-  if (!fs::exists(fs::symlink_status(output))) return;
+  if (!entry_exists(output, ErrorCode::kFailed)) return;
   if (!options.overwrite)
     throw_usage(output.string() + " exists",
                 "give another output path, or --overwrite to replace it");
-  if (!fs::is_regular_file(fs::symlink_status(output)))
+  if (link_exists(output) || !file_exists(output))
     throw_usage(output.string() + " is no file", "give another output path");
   const std::string begin = [&] {
     const File file = File::open_read(output);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 #include "convert/export_check.h"
 #include "convert/export_merge.h"
 #include "convert/export_rows.h"
@@ -28,8 +29,6 @@ using support::Json;
 using tensor::DType;
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMarkers[] = {"config.json", "model.safetensors",
-                                         "model.safetensors.index.json"};
 constexpr std::string_view kWeightSuffix = ".weight";
 constexpr std::string_view kScaleSuffix = "_scale_inv";
 constexpr uint64_t kSpareBytes = 1 << 20;  // headers, disk blocks that are not full
@@ -194,7 +193,7 @@ class HfExport {
     const bool listed = std::any_of(files_.begin(), files_.end(), [](const auto& f) {
       return f.name == "generation_config.json";
     });
-    if (!listed && fs::exists(generation))
+    if (!listed && path_exists(generation))
       files_.push_back({"generation_config.json", read_text(generation)});
   }
 
@@ -343,7 +342,7 @@ ExportReport export_hugging_face(const ExportOptions& options, const ProgressCal
   }
   if (options.max_shard_bytes == 0) throw_usage("--max-shard-size must not be 0");
   const fs::path inputs[] = {options.input_path, options.adapter};
-  guard_output(options.output_path, inputs, options.overwrite, kMarkers);
+  guard_output(options.output_path, inputs, options.overwrite, OutputKind::kHuggingFace);
   return HfExport(options, progress).run();
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 #include "convert/export_hf.h"
 #include "convert/merge.h"
 #include "convert/paths.h"
@@ -23,7 +24,6 @@ using tensor::DType;
 namespace fs = std::filesystem;
 
 constexpr std::string_view kConfigFile = "adapter_config.json";
-constexpr std::string_view kMarkers[] = {kConfigFile};
 
 // nullopt: each tensor keeps its own type.
 std::optional<DType> wanted_dtype(const std::string& dtype) {
@@ -35,9 +35,8 @@ std::optional<DType> wanted_dtype(const std::string& dtype) {
 
 // The model that the adapter was trained on, when the input path names one.
 std::optional<ir::Reader> base_model(const ExportOptions& options) {
-  if (fs::exists(options.input_path / ir::kModelFile)) return ir::Reader(options.input_path);
-  if (!fs::exists(options.input_path))
-    throw_no_input(options.input_path.string(), "does not exist");
+  if (path_exists(options.input_path / ir::kModelFile)) return ir::Reader(options.input_path);
+  if (!path_exists(options.input_path)) throw_absent(options.input_path.string());
   return std::nullopt;
 }
 
@@ -100,7 +99,7 @@ ExportReport export_peft(const ExportOptions& options, const ProgressCallback& p
                                  "it goes with --export hf or gguf; an adapter alone is not merged");
   const std::optional<DType> dtype = wanted_dtype(options.dtype);
   const fs::path inputs[] = {options.input_path, options.adapter};
-  guard_output(options.output_path, inputs, options.overwrite, kMarkers);
+  guard_output(options.output_path, inputs, options.overwrite, OutputKind::kPeft);
   const fs::path named = options.adapter.empty() ? options.input_path : options.adapter;
   const formats::PeftAdapter adapter(folder_with(named, kConfigFile, "PEFT adapter"));
   const std::optional<ir::Reader> base = base_model(options);

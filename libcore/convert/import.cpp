@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMarkers[] = {ir::kModelFile};
 constexpr uint64_t kSpareBytes = 1 << 20;  // the description and rounding to disk blocks
 
 class ImportRun {
@@ -132,7 +131,7 @@ class ImportRun {
 
 ImportReport import_model(const ImportOptions& options, const ProgressCallback& progress) try {
   const fs::path inputs[] = {options.input_path, options.tokenizer_path};
-  guard_output(options.output_path, inputs, options.overwrite, kMarkers);
+  guard_output(options.output_path, inputs, options.overwrite, OutputKind::kLoongIr);
   ImportPlan plan = make_import_plan(options);
   uint64_t files = plan.stored_bytes + kSpareBytes;
   for (const data::TokenizerFile& file : plan.tokenizer_files) files += file.content.size();

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 #include "convert/kept_fp8.h"
 #include "convert/kept_nf4.h"
 #include "convert/reorder.h"
@@ -25,13 +26,13 @@ namespace fs = std::filesystem;
 void open_source(const ImportOptions& options, ImportPlan* plan) {
   const fs::path& input = options.input_path;
   if (input.empty()) throw_usage("the input path is empty");
-  if (!fs::exists(input)) throw_no_input(input.string(), "does not exist");
-  if (fs::is_directory(input) && fs::exists(input / ir::kModelFile)) {
+  if (!path_exists(input)) throw_absent(input.string());
+  if (folder_exists(input) && path_exists(input / ir::kModelFile)) {
     throw_usage(input.string() + " is a LoongIR folder already",
                 "loongforge convert --export hf turns it back");
   }
   const fs::path kind = input.extension();
-  if (!fs::is_directory(input) && (kind == ".safetensors" || kind == ".bin" || kind == ".pt")) {
+  if (!folder_exists(input) && (kind == ".safetensors" || kind == ".bin" || kind == ".pt")) {
     throw_usage(input.string() + " is one file of a model",
                 "give the folder that holds it and config.json");
   }
@@ -86,7 +87,7 @@ std::optional<data::Tokenizer> load_tokenizer(const fs::path& path, bool named,
 
 // The tokenizer and generation_config.json: their files go along, their special ids into the model.
 void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
-  const bool folder = fs::is_directory(options.input_path);
+  const bool folder = folder_exists(options.input_path);
   const fs::path own = folder && plan->gguf ? plan->source->path() : options.input_path;
   const fs::path path = options.tokenizer_path.empty() ? own : options.tokenizer_path;
   std::optional<data::Tokenizer> tokenizer;
@@ -107,7 +108,7 @@ void read_tokenizer(const ImportOptions& options, ImportPlan* plan) {
   }
   std::optional<formats::GenerationConfig> generation;
   const fs::path generation_path = options.input_path / "generation_config.json";
-  if (folder && fs::exists(generation_path)) {
+  if (folder && path_exists(generation_path)) {
     generation = formats::read_generation_config(generation_path);
     plan->generation_config = read_text(generation_path);
   }
@@ -140,9 +141,8 @@ DType source_dtype(const formats::StoredTensor& stored) {
 }
 
 std::string default_name(const fs::path& input) {
-  fs::path path = fs::absolute(input).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();
-  return (fs::is_directory(input) ? path.filename() : path.stem()).string();
+  const fs::path path = absolute_path(input);
+  return (folder_exists(input) ? path.filename() : path.stem()).string();
 }
 
 // An FP8 checkpoint asked for in FP8 stays what it is: its codes, and everything else in its type.

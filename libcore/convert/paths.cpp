@@ -7,39 +7,91 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_ops.h"
+#include "base/paths.h"
 #include "convert/export.h"
+#include "ir/layout.h"
+#include "support/printable.h"
+#include "support/unicode.h"
 
 namespace loongforge::convert {
 namespace {
 
 namespace fs = std::filesystem;
 
-// True when inner is outer or stands below it. Both exist or not; symbolic links are resolved.
-bool is_inside(const fs::path& inner, const fs::path& outer) {
-  std::error_code error;
-  fs::path a = fs::weakly_canonical(inner, error), b = fs::weakly_canonical(outer, error);
-  if (!a.has_filename()) a = a.parent_path();
-  if (!b.has_filename()) b = b.parent_path();
-  const auto [in_b, in_a] = std::mismatch(b.begin(), b.end(), a.begin(), a.end());
-  (void)in_a;
-  return in_b == b.end();
+// "<stem>-00001-of-00003<extension>"
+bool is_numbered(std::string_view name, std::string_view stem, std::string_view extension) {
+  if (!name.starts_with(stem) || !name.ends_with(extension)) return false;
+  if (name.size() < stem.size() + extension.size()) return false;
+  name = name.substr(stem.size(), name.size() - stem.size() - extension.size());
+  const auto number = [&name](std::string_view before) {
+    if (!name.starts_with(before)) return false;
+    name.remove_prefix(before.size());
+    const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    name.remove_prefix(digits);
+    return digits >= 5;
+  };
+  return number("-") && number("-of-") && name.empty();
+}
+
+std::string_view marker_of(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::kLoongIr:
+      return ir::kModelFile;
+    case OutputKind::kHuggingFace:
+      return "config.json";
+    case OutputKind::kPeft:
+      break;
+  }
+  return "adapter_config.json";
+}
+
+bool is_weight_file(OutputKind kind, std::string_view name) {
+  switch (kind) {
+    case OutputKind::kLoongIr:
+      return is_numbered(name, "weights", ".lir");
+    case OutputKind::kHuggingFace:
+      return name == "model.safetensors" || name == "model.safetensors.index.json" ||
+             is_numbered(name, "model", ".safetensors");
+    case OutputKind::kPeft:
+      break;
+  }
+  return name == "adapter_model.safetensors";
+}
+
+// The first entry that no output of this kind has, as it is named within it; empty: there is none.
+std::string foreign_entry(const fs::path& folder, OutputKind kind) {
+  const auto ours = [kind](const std::string& name) {
+    return name == marker_of(kind) || name == "generation_config.json" ||
+           is_weight_file(kind, name) || data::is_tokenizer_file(name);
+  };
+  for (const fs::path& entry : folder_entries(folder, ErrorCode::kFailed)) {
+    const std::string name = entry.filename().string();
+    if (!folder_exists(entry, ErrorCode::kFailed)) {
+      if (!ours(name)) return name;
+      continue;
+    }
+    if (link_exists(entry, ErrorCode::kFailed) || name != "additional_chat_templates")
+      return name + "/";
+    for (const fs::path& inner : folder_entries(entry, ErrorCode::kFailed))
+      if (std::string path = name + "/" + inner.filename().string(); !ours(path)) return path;
+  }
+  return {};
 }
 
 }  // namespace
 
 fs::path folder_with(const fs::path& path, std::string_view name, std::string_view what) {
-  if (fs::exists(path / name)) return path;
-  if (!fs::exists(path)) throw_no_input(path.string(), "does not exist");
+  if (path_exists(path / name)) return path;
+  if (!path_exists(path)) throw_absent(path.string());
   std::vector<fs::path> found;
-  if (fs::is_directory(path)) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
-      if (!entry.is_symlink() && entry.is_directory() && fs::exists(entry.path() / name))
-        found.push_back(entry.path());
-    }
+  if (folder_exists(path)) {
+    for (const fs::path& entry : folder_entries(path))
+      if (!link_exists(entry) && folder_exists(entry) && path_exists(entry / name))
+        found.push_back(entry);
   }
   if (found.size() == 1) return found[0];
   if (found.empty()) {
-    const bool adapter = fs::exists(path / "adapter_config.json");
+    const bool adapter = path_exists(path / "adapter_config.json");
     throw_no_input(path.string(), "holds no " + std::string(what) + " (" + std::string(name) + ")",
                    adapter ? "it is an adapter: name the model it belongs to as --input-path with "
                              "--adapter " + path.string() + " --merge, or use --export peft"
@@ -47,42 +99,64 @@ fs::path folder_with(const fs::path& path, std::string_view name, std::string_vi
   }
   // A run's folder: its newest checkpoint is what is meant most often.
   const fs::path latest = path / "latest";
-  std::sort(found.begin(), found.end());
   throw_no_input(path.string(), "holds more than one " + std::string(what),
                  "name one of them, for instance " +
-                     (fs::exists(latest / name) ? latest : found.back()).string());
+                     (path_exists(latest / name) ? latest : found.back()).string());
+}
+
+void guard_place(const fs::path& output, std::span<const fs::path> inputs) {
+  if (output.empty()) throw_usage("the output path is empty");
+  if (support::find_invalid_utf8(output.string()) != std::string::npos)
+    throw_usage("the output path " + support::printable(output.string(), 200) + " is not UTF-8",
+                "give another output path");
+  const char* hint = "give another output path";
+  for (const fs::path& input : inputs) {
+    if (input.empty()) continue;
+    if (is_inside(input, output))
+      throw_usage("the output " + output.string() + " is or contains the input " + input.string(),
+                  hint);
+    if (is_inside(output, input))
+      throw_usage("the output " + output.string() + " is inside the input " + input.string(), hint);
+  }
+  for (fs::path at = absolute_path(output).parent_path();; at = at.parent_path()) {
+    for (const OutputKind kind : {OutputKind::kLoongIr, OutputKind::kPeft})
+      if (path_exists(at / marker_of(kind), ErrorCode::kFailed))
+        throw_usage("the output " + output.string() + " is inside " + at.string() +
+                        ", which holds a model (" + std::string(marker_of(kind)) + ")",
+                    hint);
+    if (!at.has_relative_path()) return;
+  }
 }
 
 void guard_output(const fs::path& output, std::span<const fs::path> inputs, bool overwrite,
-                  std::span<const std::string_view> markers) {
-  if (output.empty()) throw_usage("the output path is empty");
-  for (const fs::path& input : inputs) {
-    if (input.empty()) continue;
-    if (is_inside(input, output)) {
-      throw_usage("the output " + output.string() + " is or contains the input " + input.string(),
-                  "give another output path");
-    }
-  }
-  if (!fs::exists(fs::symlink_status(output))) return;
-  if (fs::is_symlink(output))
+                  OutputKind kind) {
+  guard_place(output, inputs);
+  if (output.extension() == ".gguf")
+    throw_usage("the output " + output.string() + " is to be a folder, its name is a GGUF file's",
+                "--export gguf makes such a file; or give another output path");
+  if (!entry_exists(output, ErrorCode::kFailed)) return;
+  if (link_exists(output, ErrorCode::kFailed))
     throw_usage(output.string() + " is a symbolic link", "name the folder itself");
   if (!overwrite)
     throw_usage(output.string() + " exists",
                 "give another output path, or --overwrite to replace it");
-  if (!fs::is_directory(output))
+  if (!folder_exists(output, ErrorCode::kFailed))
     throw_usage(output.string() + " is no folder", "give another output path");
-  if (fs::is_empty(output)) return;
-  for (std::string_view marker : markers) {
-    if (fs::exists(output / marker)) return;
-  }
-  throw_usage(output.string() + " is no earlier output of this command, so it is not replaced",
-              "remove it yourself, or give another output path");
+  if (folder_entries(output, ErrorCode::kFailed).empty()) return;
+  if (!path_exists(output / marker_of(kind), ErrorCode::kFailed))
+    throw_usage(output.string() + " is no earlier output of this command, so it is not replaced",
+                "remove it yourself, or give another output path");
+  const std::string foreign = foreign_entry(output, kind);
+  if (!foreign.empty())
+    throw_usage(output.string() + " holds " + foreign +
+                    ", which convert did not write, so it is not replaced",
+                "move that away, or give another output path");
 }
 
 uint64_t bytes_beside_weights(const fs::path& model) {
   uint64_t bytes = 0;
-  for (const fs::directory_entry& file : fs::directory_iterator(model))
-    if (file.is_regular_file() && file.path().extension() != ".lir") bytes += file.file_size();
+  for (const fs::path& file : folder_entries(model))
+    if (file_exists(file) && file.extension() != ".lir") bytes += file_bytes(file);
   return bytes;
 }
 
@@ -103,9 +177,7 @@ void write_file_of(const FolderWriter& folder, const data::TokenizerFile& file) 
 
 std::vector<std::string> folder_names(const fs::path& folder) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
+  for (const fs::path& entry : folder_entries(folder)) names.push_back(entry.filename().string());
   return names;
 }
 

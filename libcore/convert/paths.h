@@ -19,17 +19,24 @@ namespace loongforge::convert {
 std::filesystem::path folder_with(const std::filesystem::path& path, std::string_view name,
                                   std::string_view what);
 
-// Throws Error(kUsage) when output exists and overwrite is false; when output is or contains one of
-// the inputs; when it exists and holds none of the marker files (what is to be replaced must look
-// like an earlier output).
-void guard_output(const std::filesystem::path& output,
-                  std::span<const std::filesystem::path> inputs, bool overwrite,
-                  std::span<const std::string_view> markers);
+enum class OutputKind { kLoongIr, kHuggingFace, kPeft };
 
-// Throws Error(kFailed) when the file system of output has less room than bytes.
+// Throws Error(kUsage) when output is no text, when it is, contains or stands inside one of the
+// inputs or stands inside any LoongIR folder or adapter: what reads that or replaces it would take
+// both for one.
+void guard_place(const std::filesystem::path& output,
+                 std::span<const std::filesystem::path> inputs);
+
+// guard_place() for a folder; Error(kUsage) too when it exists and overwrite is false, and when it
+// holds anything that an output of this kind does not have: what is replaced is an earlier output,
+// nothing else.
+void guard_output(const std::filesystem::path& output,
+                  std::span<const std::filesystem::path> inputs, bool overwrite, OutputKind kind);
+
 // Bytes of what a LoongIR folder holds beside its weights: description, tokenizer.
 uint64_t bytes_beside_weights(const std::filesystem::path& model);
 
+// Throws Error(kFailed) when the file system of output has less room than bytes.
 void guard_space(const std::filesystem::path& output, uint64_t bytes);
 
 // Writes a tokenizer's file, whose name may stand in a subfolder, into the folder under

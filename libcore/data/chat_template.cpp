@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 #include "data/jinja/interpreter.h"
 #include "data/jinja/lexer.h"
 #include "data/jinja/parser.h"
@@ -29,14 +30,14 @@ struct Found {
 std::vector<Found> folder_templates(const fs::path& folder, const TokenizerConfig& config) {
   std::vector<Found> found;
   fs::path file = folder / "chat_template.jinja";
-  if (fs::exists(file))
+  if (path_exists(file))
     found.push_back({"default", read_text(file, kMaxTemplateBytes), file.string()});
   fs::path more = folder / "additional_chat_templates";
-  if (fs::is_directory(more))
-    for (const auto& entry : fs::directory_iterator(more))
-      if (entry.path().extension() == ".jinja")
-        found.push_back({entry.path().stem().string(), read_text(entry.path(), kMaxTemplateBytes),
-                         entry.path().string()});
+  if (folder_exists(more))
+    for (const fs::path& entry : folder_entries(more))
+      if (entry.extension() == ".jinja")
+        found.push_back(
+            {entry.stem().string(), read_text(entry, kMaxTemplateBytes), entry.string()});
   for (const auto& [name, source] : config.chat_templates)
     found.push_back(
         {name, source, (folder / "tokenizer_config.json").string() + ": chat_template"});
@@ -92,7 +93,7 @@ ChatTemplate ChatTemplate::from_source(std::string_view source, Json special_tok
 
 std::optional<ChatTemplate> ChatTemplate::load(const std::string& path, std::string_view name) {
   fs::path file = path;
-  if (file.extension() == ".gguf" && fs::is_regular_file(file)) {
+  if (file.extension() == ".gguf" && file_exists(file)) {
     formats::GgufFile gguf(file);
     if (!gguf_has_tokenizer(gguf)) return std::nullopt;
     TokenizerConfig config = parse_tokenizer_config(read_gguf_tokenizer_config(gguf), Json(), path);
@@ -100,8 +101,8 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::string& path, std::str
     return from_source(config.chat_templates[0].second, config.special_tokens,
                        path + ": tokenizer.chat_template");
   }
-  if (!fs::exists(file)) throw_no_input(path, "no such file or folder");
-  if (!fs::is_directory(file)) file = file.parent_path();
+  if (!path_exists(file)) throw_absent(path, "no such file or folder");
+  if (!folder_exists(file)) file = file.parent_path();
   TokenizerConfig config =
       parse_tokenizer_config(read_json_if_present((file / "tokenizer_config.json").string()),
                              read_json_if_present((file / "special_tokens_map.json").string()),

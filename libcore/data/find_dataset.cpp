@@ -7,6 +7,7 @@
 
 #include "base/env.h"
 #include "base/error.h"
+#include "base/paths.h"
 #include "data/dataset.h"
 
 namespace loongforge::data {
@@ -44,13 +45,12 @@ std::string known_names(const fs::path& folder) {
 }  // namespace
 
 fs::path find_dataset(const std::string& path_or_name) {
-  std::error_code failed;
-  const fs::file_status found = fs::status(path_or_name, failed);
-  const bool is_folder = found.type() == fs::file_type::directory;
-  if (fs::exists(found) && !is_folder) return path_or_name;
+  const bool is_folder = folder_exists(path_or_name);
+  if (!is_folder && path_exists(path_or_name)) return path_or_name;
   const std::optional<fs::path> folder = dataset_folder();
   if (folder && !path_or_name.empty()) {
     fs::path named = *folder / path_or_name;
+    std::error_code failed;
     if (fs::is_regular_file(named, failed)) return named;
     for (std::string_view extension : kExtensions) {
       fs::path with = named;
@@ -58,10 +58,12 @@ fs::path find_dataset(const std::string& path_or_name) {
       if (fs::is_regular_file(with, failed)) return with;
     }
   }
-  throw_no_input(path_or_name,
-                 is_folder ? "is a folder, not a dataset file" : "no such file or dataset",
-                 folder ? known_names(*folder)
-                        : "datasets are found by name when LOONGFORGE_DATA names their folder");
+  const std::string cache = is_folder ? hub_cache_hint(path_or_name) : std::string();
+  if (!cache.empty()) throw_no_input(path_or_name, "is a folder, not a dataset file", cache);
+  throw_absent(path_or_name,
+               is_folder ? "is a folder, not a dataset file" : "no such file or dataset",
+               folder ? known_names(*folder)
+                      : "datasets are found by name when LOONGFORGE_DATA names their folder");
 }
 
 }  // namespace loongforge::data

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 #include "data/chat_template.h"
 #include "data/spm_proto.h"
 #include "data/tokenizer.h"
@@ -316,7 +317,7 @@ GgufTokenizerKeys gguf_tokenizer_keys(const std::string& folder, int64_t rows,
   Keys keys;
   try {
     const fs::path json = fs::path(folder) / "tokenizer.json";
-    if (fs::exists(json)) {
+    if (path_exists(json)) {
       json_keys(json, rows, &keys);
     } else {
       spm_model_keys(fs::path(folder) / "tokenizer.model", rows, &keys);

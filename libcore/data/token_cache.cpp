@@ -9,6 +9,7 @@
 #include "base/checksum.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/paths.h"
 #include "data/hash.h"
 
 namespace loongforge::data {
@@ -109,7 +110,7 @@ std::string tokenizer_fingerprint(const std::string& path) {
   };
   for (const TokenizerFile& file : tokenizer_files(path)) add(file.name, file.content);
   const fs::path generation = fs::path(path) / "generation_config.json";
-  if (fs::is_regular_file(generation)) add("generation_config.json", read_text(generation));
+  if (file_exists(generation)) add("generation_config.json", read_text(generation));
   return hex(hash) + "-" + std::to_string(crc);
 }
 

@@ -117,6 +117,8 @@ class LF_API StreamDecoder {
 // from a folder, rebuilt from a GGUF file's metadata (tokenizer.json, tokenizer_config.json). Empty
 // when there is no tokenizer.
 LF_API std::vector<TokenizerFile> tokenizer_files(const std::string& path);
+// Whether tokenizer_files() can have a file of this name.
+LF_API bool is_tokenizer_file(std::string_view name);
 
 // The pad rule of LoongIR. flag (--pad_token_id) wins; where only one of config and tokenizer says
 // it, that one counts; none and no tokenizer: nothing. Both and different, or neither with a

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "data/vocabulary.h"
 
 namespace loongforge::data {
@@ -124,7 +125,7 @@ TokenizerConfig parse_tokenizer_config(const Json& config, const Json& map,
 }
 
 Json read_json_if_present(const std::string& path) {
-  return std::filesystem::exists(path) ? support::read_json(path) : Json();
+  return path_exists(path) ? support::read_json(path) : Json();
 }
 
 }  // namespace loongforge::data

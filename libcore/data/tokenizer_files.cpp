@@ -1,9 +1,11 @@
 // Where tokenizers are found: a folder of Hugging Face files, one of them, a GGUF file.
+#include <algorithm>
 #include <filesystem>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 #include "data/tokenizer.h"
 #include "data/tokenizer_config.h"
 #include "data/tokenizer_gguf.h"
@@ -17,6 +19,7 @@ namespace fs = std::filesystem;
 using support::Json;
 
 // Everything in a folder that belongs to a tokenizer; chat templates included.
+constexpr std::string_view kMoreTemplates = "additional_chat_templates/";
 constexpr const char* kFileNames[] = {"tokenizer.json",
                                       "tokenizer_config.json",
                                       "special_tokens_map.json",
@@ -33,7 +36,7 @@ constexpr uint64_t kMaxSpmBytes = uint64_t{256} << 20;
 bool is_spm(const fs::path& path) { return path.extension() == ".model"; }
 
 bool is_gguf(const fs::path& path) {
-  return path.extension() == ".gguf" && fs::is_regular_file(path);
+  return path.extension() == ".gguf" && file_exists(path);
 }
 
 Json::Object added_tokens_json(const Json& json) {
@@ -61,15 +64,18 @@ Tokenizer Tokenizer::load(const std::string& path) {
     GgufTokenizer made = read_gguf_tokenizer(formats::GgufFile(file));
     return from_json(made.tokenizer, made.config, made.generation, path);
   }
-  if (!fs::exists(file)) throw_no_input(path, "no such file or folder");
-  if (fs::is_directory(file)) {
-    const bool json = fs::exists(file / "tokenizer.json");
-    file /= !json && fs::exists(file / kSpmName) ? kSpmName : "tokenizer.json";
+  if (!path_exists(file)) throw_absent(path, "no such file or folder");
+  if (folder_exists(file)) {
+    const bool json = path_exists(file / "tokenizer.json");
+    file /= !json && path_exists(file / kSpmName) ? kSpmName : "tokenizer.json";
   }
-  if (!fs::exists(file))
+  if (!path_exists(file)) {
+    const std::string cache = hub_cache_hint(path);
     throw_no_input(path, "has neither tokenizer.json nor tokenizer.model",
-                   "give a folder with tokenizer.json or tokenizer.model, or a GGUF file, with "
-                   "--tokenizer_path");
+                   !cache.empty() ? cache
+                                  : "give a folder with tokenizer.json or tokenizer.model, or a "
+                                    "GGUF file, with --tokenizer_path");
+  }
   if (file.extension() != ".json" && !is_spm(file))
     throw_bad_data(
         path, "is no tokenizer",
@@ -81,8 +87,8 @@ Tokenizer Tokenizer::load(const std::string& path) {
                              (folder / "tokenizer_config.json").string());
   add_older_tokens(folder / "added_tokens.json", config);
   if (is_spm(file)) {
-    const bool known = fs::exists(folder / "tokenizer_config.json") ||
-                       fs::exists(folder / "special_tokens_map.json");
+    const bool known = path_exists(folder / "tokenizer_config.json") ||
+                       path_exists(folder / "special_tokens_map.json");
     TokenizerParts parts =
         build_spm_tokenizer(read_text(file, kMaxSpmBytes), config, known, file.string());
     return from_parts(std::move(parts), config,
@@ -97,9 +103,15 @@ Tokenizer Tokenizer::load(const std::string& path) {
 bool Tokenizer::present(const std::string& path) {
   fs::path file = path;
   if (is_gguf(file)) return gguf_has_tokenizer(formats::GgufFile(file));
-  if (!fs::is_directory(file))
-    return fs::exists(file) && (file.extension() == ".json" || is_spm(file));
-  return fs::exists(file / "tokenizer.json") || fs::exists(file / kSpmName);
+  if (!folder_exists(file))
+    return path_exists(file) && (file.extension() == ".json" || is_spm(file));
+  return path_exists(file / "tokenizer.json") || path_exists(file / kSpmName);
+}
+
+bool is_tokenizer_file(std::string_view name) {
+  if (name.starts_with(kMoreTemplates))
+    return name.ends_with(".jinja") && name.rfind('/') + 1 == kMoreTemplates.size();
+  return std::find(std::begin(kFileNames), std::end(kFileNames), name) != std::end(kFileNames);
 }
 
 std::vector<TokenizerFile> tokenizer_files(const std::string& path) {
@@ -113,21 +125,20 @@ std::vector<TokenizerFile> tokenizer_files(const std::string& path) {
     files.push_back({"tokenizer_config.json", made.config.dump(2) + "\n"});
     return files;
   }
-  if (!fs::is_directory(folder)) {
+  if (!folder_exists(folder)) {
     // A model of another name than the one it is looked for by.
     if (is_spm(folder) && folder.filename() != kSpmName)
       files.push_back({kSpmName, read_text(folder, kMaxSpmBytes)});
     folder = folder.parent_path();
   }
   for (const char* name : kFileNames)
-    if (fs::is_regular_file(folder / name) && (files.empty() || files[0].name != name))
+    if (file_exists(folder / name) && (files.empty() || files[0].name != name))
       files.push_back({name, read_text(folder / name)});
   fs::path more = folder / "additional_chat_templates";
-  if (!fs::is_directory(more)) return files;
-  for (const auto& entry : fs::directory_iterator(more))
-    if (entry.path().extension() == ".jinja")
-      files.push_back({"additional_chat_templates/" + entry.path().filename().string(),
-                       read_text(entry.path())});
+  if (!folder_exists(more)) return files;
+  for (const fs::path& entry : folder_entries(more))
+    if (entry.extension() == ".jinja")
+      files.push_back({"additional_chat_templates/" + entry.filename().string(), read_text(entry)});
   return files;
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/paths.h"
 #include "formats/hf_rope.h"
 #include "formats/json_keys.h"
 
@@ -158,8 +159,7 @@ GenerationConfig parse_generation_config(Json raw, std::string where) {
 
 std::optional<GenerationConfig> read_generation_config(
     const std::filesystem::path& generation_config_json) {
-  std::error_code error;
-  if (!std::filesystem::exists(generation_config_json, error)) return std::nullopt;
+  if (!path_exists(generation_config_json)) return std::nullopt;
   return parse_generation_config(support::read_json(generation_config_json.string()),
                                  generation_config_json.string());
 }

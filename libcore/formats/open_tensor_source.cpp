@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
 #include "formats/sharded.h"
@@ -14,9 +15,8 @@ namespace fs = std::filesystem;
 
 std::vector<fs::path> gguf_files(const fs::path& folder) {
   std::vector<fs::path> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".gguf") found.push_back(entry.path());
-  }
+  for (const fs::path& entry : folder_entries(folder))
+    if (entry.extension() == ".gguf") found.push_back(entry);
   return found;
 }
 
@@ -31,8 +31,7 @@ bool begins_with_gguf(const fs::path& path) {
 }  // namespace
 
 std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) {
+  if (folder_exists(path)) {
     if (holds_hf_checkpoint(path)) return open_hf_checkpoint(path);
     const std::vector<fs::path> found = gguf_files(path);
     if (found.size() == 1) return std::make_unique<GgufFile>(found[0]);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 #include "formats/torch_file.h"
 #include "support/printable.h"
 #include "support/unicode.h"
@@ -111,12 +112,13 @@ void complete_module(const PeftConfig& config, PeftModule& module) {
 
 PeftAdapter::PeftAdapter(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) throw_no_input(folder.string(), "is no folder");
+  if (!folder_exists(folder)) throw_absent(folder.string(), "is no folder");
+  if (const std::string hint = hub_cache_hint(folder); !hint.empty())
+    throw_no_input(folder.string(), "holds no PEFT adapter (adapter_config.json)", hint);
   const std::string config_path = (folder / "adapter_config.json").string();
   config_ = parse_peft_config(support::read_json(config_path), config_path);
   const fs::path weights = folder / "adapter_model.safetensors";
-  if (!fs::exists(weights) && fs::exists(folder / "adapter_model.bin")) {
+  if (!path_exists(weights) && path_exists(folder / "adapter_model.bin")) {
     file_ = std::make_unique<TorchFile>(folder / "adapter_model.bin");
   } else {
     file_ = std::make_unique<SafetensorsFile>(weights);

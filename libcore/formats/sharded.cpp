@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "formats/torch_file.h"
 #include "support/json.h"
 #include "support/printable.h"
@@ -62,7 +63,7 @@ ShardedCheckpoint::ShardedCheckpoint(const std::filesystem::path& index_json)
   std::unordered_map<std::string_view, size_t> part_of_file, part_of;
   for (const std::string& name : names) {
     const std::filesystem::path path = index_json.parent_path() / name;
-    if (!std::filesystem::exists(path)) {
+    if (!path_exists(path)) {
       const auto& members = map->as_object();
       const auto first = std::find_if(
           members.begin(), members.end(),
@@ -121,7 +122,7 @@ constexpr const char* kCheckpointFiles[] = {"model.safetensors", "model.safetens
 // Empty when the folder holds none.
 std::filesystem::path checkpoint_file(const std::filesystem::path& folder) {
   for (const char* name : kCheckpointFiles) {
-    if (std::filesystem::exists(folder / name)) return folder / name;
+    if (path_exists(folder / name)) return folder / name;
   }
   return {};
 }
@@ -133,14 +134,13 @@ bool holds_hf_checkpoint(const std::filesystem::path& folder) {
 }
 
 std::unique_ptr<TensorSource> open_hf_checkpoint(const std::filesystem::path& folder) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error))
-    throw_no_input(folder.string(), "is no folder");
+  if (!folder_exists(folder)) throw_absent(folder.string(), "is no folder");
   const std::filesystem::path file = checkpoint_file(folder);
   if (file.empty()) {
     throw_no_input(
         folder.string(),
-        "holds neither model.safetensors nor pytorch_model.bin, nor the index of either");
+        "holds neither model.safetensors nor pytorch_model.bin, nor the index of either",
+        hub_cache_hint(folder));
   }
   if (file.extension() == ".json") return std::make_unique<ShardedCheckpoint>(file);
   if (file.extension() == ".bin") return std::make_unique<TorchFile>(file);

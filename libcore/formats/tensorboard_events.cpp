@@ -8,6 +8,7 @@
 
 #include "base/checksum.h"
 #include "base/file_ops.h"
+#include "base/paths.h"
 
 namespace loongforge::formats {
 namespace {
@@ -72,7 +73,7 @@ std::filesystem::path new_path(const std::filesystem::path& folder) {
   const std::string prefix = "events.out.tfevents." + std::to_string(static_cast<int64_t>(now())) + "." +
                              (host[0] != '\0' ? host.data() : "localhost") + "." + std::to_string(getpid()) + ".";
   for (int n = 0;; ++n)
-    if (const std::filesystem::path path = folder / (prefix + std::to_string(n)); !std::filesystem::exists(path)) return path;
+    if (const std::filesystem::path path = folder / (prefix + std::to_string(n)); !path_exists(path, ErrorCode::kFailed)) return path;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/paths.h"
 #include "ir/layout.h"
 #include "ir/model_json.h"
 #include "ir/validate.h"
@@ -94,7 +95,7 @@ struct Reader::Impl {
 
 Reader::Reader(const std::filesystem::path& folder) : impl_(std::make_unique<Impl>()) {
   const std::filesystem::path description = folder / kModelFile;
-  if (!std::filesystem::is_directory(folder) || !std::filesystem::exists(description)) {
+  if (!folder_exists(folder) || !path_exists(description)) {
     throw_no_input(folder.string(), "is no LoongIR folder: it has no " + std::string(kModelFile),
                    "make one with loongforge convert");
   }

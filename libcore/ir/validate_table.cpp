@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 #include "ir/layout.h"
 #include "ir/validate.h"
 
@@ -233,7 +234,7 @@ void validate_files(const Model& model, const std::filesystem::path& folder) {
       ends[entry.file] = std::max(ends[entry.file], entry.offset + entry.bytes);
   }
   for (const auto& [name, end] : ends) {
-    if (!std::filesystem::exists(folder / name))
+    if (!path_exists(folder / name))
       throw_bad_data((folder / name).string(), "does not exist, but the tensor table names it");
     const File file = File::open_read(folder / name);
     const std::string where = file.path().string();

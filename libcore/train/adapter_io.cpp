@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "formats/peft.h"
 #include "graph/parameter_loader.h"
 
@@ -17,10 +18,10 @@ namespace {
 // A run's folder holds adapters one level down.
 void check_folder(const std::filesystem::path& folder) {
   constexpr const char* kConfig = "adapter_config.json";
-  if (!std::filesystem::is_directory(folder) || std::filesystem::exists(folder / kConfig)) return;
+  if (!folder_exists(folder) || path_exists(folder / kConfig)) return;
   const std::filesystem::path latest = folder / "latest";
   throw_no_input(folder.string(), "holds no PEFT adapter (adapter_config.json)",
-                 std::filesystem::exists(latest / kConfig) ? "did you mean " + latest.string() + "?" : "");
+                 path_exists(latest / kConfig) ? "did you mean " + latest.string() + "?" : "");
 }
 
 }  // namespace

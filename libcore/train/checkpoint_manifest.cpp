@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "support/json.h"
 #include "train/trainer_state.h"
 
@@ -47,11 +48,10 @@ uint32_t file_crc(const fs::path& path) {
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : folder_entries(folder)) {
+    const std::string name = entry.filename().string();
     if (name != kManifest && !name.starts_with(".")) names.push_back(name);
   }
-  std::sort(names.begin(), names.end());
   return names;
 }
 
@@ -61,9 +61,8 @@ void verify_file(const fs::path& folder, const Json& file, const std::string& wh
   if (name.empty() || name.find('/') != std::string::npos || name == ".." || name == ".")
     throw_bad_data(where, "names a file outside the checkpoint: " + name);
   if (!listed->insert(name).second) throw_bad_data(where, "names " + name + " twice");
-  std::error_code error;
-  const uint64_t size = fs::file_size(folder / name, error);
-  if (error) throw_bad_data((folder / name).string(), "is missing, the manifest names it");
+  if (!path_exists(folder / name)) throw_bad_data((folder / name).string(), "is missing, the manifest names it");
+  const uint64_t size = file_bytes(folder / name);
   const int64_t said = file.at("bytes").as_int("bytes");
   if (static_cast<int64_t>(size) != said)
     throw_bad_data((folder / name).string(),
@@ -83,10 +82,10 @@ void require_listed(const std::set<std::string>& listed, const std::string& wher
 
 std::vector<std::pair<int64_t, fs::path>> list_checkpoints(const fs::path& output_dir) {
   std::vector<std::pair<int64_t, fs::path>> found;
-  if (!fs::is_directory(output_dir)) return found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(output_dir))
-    if (auto step = step_of(entry.path()); step && entry.is_directory() && !entry.is_symlink())
-      found.emplace_back(*step, entry.path());
+  if (!folder_exists(output_dir)) return found;
+  for (const fs::path& entry : folder_entries(output_dir))
+    if (auto step = step_of(entry); step && folder_exists(entry) && !link_exists(entry))
+      found.emplace_back(*step, entry);
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   return found;
 }
@@ -96,7 +95,7 @@ void write_manifest(const fs::path& folder) {
   for (const std::string& name : names_in(folder)) {
     Json file = Json::object();
     file.set("name", name);
-    file.set("bytes", static_cast<int64_t>(fs::file_size(folder / name)));
+    file.set("bytes", static_cast<int64_t>(file_bytes(folder / name)));
     file.set("crc32c", static_cast<int64_t>(file_crc(folder / name)));
     files.push_back(std::move(file));
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/file_ops.h"
+#include "base/paths.h"
 #include "ir/writer.h"
 #include "train/scaling_io.h"
 
@@ -42,8 +43,8 @@ void copy_tensor(const ir::Reader& source, const ir::TensorEntry& entry, ir::Wri
 
 uint64_t bytes_beside_weights(const fs::path& model) {
   uint64_t bytes = 0;
-  for (const fs::directory_entry& file : fs::directory_iterator(model))
-    if (file.is_regular_file() && !is_weight_or_description(file.path().filename().string())) bytes += file.file_size();
+  for (const fs::path& file : folder_entries(model))
+    if (file_exists(file) && !is_weight_or_description(file.filename().string())) bytes += file_bytes(file);
   return bytes;
 }
 
@@ -79,15 +80,15 @@ void write_master_model(const fs::path& folder, const ir::Reader& source, const 
                       master.rows());
     writer.finish_tensor();
   }
-  for (const fs::directory_entry& file : fs::directory_iterator(source.folder()))
-    if (file.is_regular_file() && !is_weight_or_description(file.path().filename().string()))
-      writer.add_file(file.path(), file.path().filename().string());
+  for (const fs::path& file : folder_entries(source.folder()))
+    if (file_exists(file) && !is_weight_or_description(file.filename().string()))
+      writer.add_file(file, file.filename().string());
   ir::Model out = model;
   out.quantize = "fp32";
   out.config.erase("quantization_config");
   out.tensors.clear();
   writer.finish(std::move(out));
-  for (const fs::directory_entry& file : fs::directory_iterator(inner)) rename_path(file.path(), folder / file.path().filename());
+  for (const fs::path& file : folder_entries(inner)) rename_path(file, folder / file.filename());
   remove_tree(inner);
 }
 

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/file_ops.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "train/checkpoint_manifest.h"
 #include "train/trainer_state.h"
 
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 
 RunFolder::RunFolder(fs::path path) : path_(path.lexically_normal()) {
   if (!path_.has_filename()) path_ = path_.parent_path();  // "out/"
-  created_ = !fs::exists(path_);
+  created_ = !path_exists(path_, ErrorCode::kFailed);
   make_folders(path_);
   lock_ = ::open((path_ / ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock_ < 0) {
@@ -62,24 +63,23 @@ std::optional<fs::path> RunFolder::resume(const std::string& from) {
 void RunFolder::begin(bool remove_old) {
   static const std::set<std::string> kLinks = {"latest", "best", "final"};
   for (const std::string& name : kLinks) {  // now, rather than at the first checkpoint
-    const fs::file_status status = fs::symlink_status(path_ / name);
-    if (!remove_old && fs::exists(status) && !fs::is_symlink(status))
+    if (!remove_old && entry_exists(path_ / name) && !link_exists(path_ / name))
       throw_usage((path_ / name).string() + " is no link to a checkpoint", "a copy made without links has such (scp -r): remove it");
   }
   begun_ = true;
   if (!remove_old) return;
   static const std::set<std::string> kOurs = {kTrainerStateFile, "metrics.jsonl", "runs"};
-  for (const fs::directory_entry& entry : fs::directory_iterator(path_)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kCheckpointPrefix) || kOurs.contains(name) || kLinks.contains(name)) remove_tree(entry.path());
+  for (const fs::path& entry : folder_entries(path_)) {
+    const std::string name = entry.filename().string();
+    if (name.starts_with(kCheckpointPrefix) || kOurs.contains(name) || kLinks.contains(name)) remove_tree(entry);
   }
 }
 
 fs::path RunFolder::checkpoint(int64_t step) const {
   const std::string name = kCheckpointPrefix + std::to_string(step);
-  if (resumed_ && !fs::exists(path_ / name)) {
-    const fs::path elsewhere = fs::absolute(*resumed_ / "").lexically_normal().parent_path().parent_path() / name;
-    if (fs::exists(elsewhere)) return elsewhere;
+  if (resumed_ && !path_exists(path_ / name)) {
+    const fs::path elsewhere = absolute_path(*resumed_).parent_path() / name;
+    if (path_exists(elsewhere)) return elsewhere;
   }
   return path_ / name;
 }

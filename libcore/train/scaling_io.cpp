@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "formats/safetensors.h"
 #include "kernels/quant.h"
 
@@ -47,7 +48,7 @@ void write_scaling(const fs::path& folder, const quant::ScalingState& state) {
 std::map<std::string, quant::ScalingState::Tensor> read_scaling(const fs::path& folder) {
   std::map<std::string, quant::ScalingState::Tensor> tensors;
   const fs::path path = folder / kScalingFile;
-  if (!fs::exists(path)) return tensors;
+  if (!path_exists(path)) return tensors;
   const formats::SafetensorsFile file(path);
   for (const formats::StoredTensor& t : file.tensors()) {
     if (t.name.ends_with(kAmax)) {

@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "graph/parameter_loader.h"
 #include "graph/validate.h"
 #include "kernels/gemm.h"
@@ -83,7 +84,7 @@ void check_options(const TrainOptions& o) {
 
 void check_paths(const TrainOptions& o) {
   namespace fs = std::filesystem;
-  if (!fs::exists(o.model_path)) throw_no_input(o.model_path, "does not exist");
+  if (!path_exists(o.model_path)) throw_absent(o.model_path);
   if (!o.adapter_path.empty()) adapter_options(o.adapter_path);
   if (o.eval_only || o.preview > 0) return;
   if (o.output_dir.empty()) {
@@ -91,11 +92,11 @@ void check_paths(const TrainOptions& o) {
     throw_usage("--output_dir is missing", "name a folder for checkpoints");
   }
   const fs::path output = o.output_dir;
-  if (fs::exists(output) && !fs::is_directory(output)) throw_usage("--output_dir " + o.output_dir + " is no folder");
+  if (path_exists(output, ErrorCode::kFailed) && !folder_exists(output)) throw_usage("--output_dir " + o.output_dir + " is no folder");
   const std::string& resume = o.resume_from_checkpoint;
-  if (!resume.empty() && resume != "true" && !fs::is_directory(resume)) throw_no_input(resume, "is no checkpoint folder");
+  if (!resume.empty() && resume != "true" && !folder_exists(resume)) throw_absent(resume, "is no checkpoint folder");
   if (o.dry_run) return;  // writes nothing
-  if (resume.empty() && !o.overwrite_output_dir && fs::exists(output / "run_config.json"))
+  if (resume.empty() && !o.overwrite_output_dir && path_exists(output / "run_config.json", ErrorCode::kFailed))
     throw_usage(o.output_dir + " already holds a run",
                 "continue it with --resume_from_checkpoint, or start anew with --overwrite_output_dir");
 }

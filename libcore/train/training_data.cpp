@@ -171,7 +171,7 @@ void report(const TrainOptions& options, const TrainingData& data) {
 }  // namespace
 
 std::vector<std::string> dataset_names(const std::string& list) {
-  std::error_code failed;
+  std::error_code failed;  // a list of names may be too long for a path
   if (std::filesystem::exists(list, failed)) return {list};  // a file's name may hold a comma
   std::vector<std::string> names;
   for (size_t begin = 0; begin <= list.size();) {

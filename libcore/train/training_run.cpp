@@ -312,7 +312,9 @@ void TrainingRun::print_result(bool finished) {
   json.set("epoch", shape_.plan.epoch_of(state_.step));
   json.set("tokens", state_.tokens_seen);
   if (std::isfinite(last_loss_)) json.set("loss", last_loss_);
-  if (fs::is_symlink(folder_->path() / "latest")) json.set("latest", (folder_->path() / fs::read_symlink(folder_->path() / "latest")).string());
+  std::error_code none;
+  if (const fs::path latest = fs::read_symlink(folder_->path() / "latest", none); !none)
+    json.set("latest", (folder_->path() / latest).string());
   for (const auto& [key, value] : result_.as_object()) json.set(key, value);
   if (!samples_.as_array().empty()) json.set("samples", samples_);
   session_.print(json.dump() + "\n");

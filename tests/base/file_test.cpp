@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "support/expect_error.h"
+#include "support/not_root.h"
 #include "support/temp_dir.h"
 
 using namespace loongforge;
@@ -45,20 +46,6 @@ class FileSizeLimit {
  private:
   rlimit old_{};
   void (*old_handler_)(int);
-};
-
-// Root may write anywhere; a test of permissions is run as nobody then.
-class NotRoot {
- public:
-  NotRoot() : was_root_(geteuid() == 0) {
-    if (was_root_) REQUIRE(seteuid(65534) == 0);
-  }
-  ~NotRoot() {
-    if (was_root_ && seteuid(0) != 0) std::abort();
-  }
-
- private:
-  bool was_root_;
 };
 
 }  // namespace
@@ -99,7 +86,7 @@ TEST_CASE("file: what cannot be opened is kNoInput and named") {
   put(dir / "secret", "x");
   chmod((dir / "secret").c_str(), 0);
   chmod(dir.path().c_str(), 0755);
-  NotRoot user;
+  test::NotRoot user;
   LF_CHECK_ERROR(File::open_read(dir / "secret"), ErrorCode::kNoInput, "Permission denied");
 }
 
@@ -279,7 +266,7 @@ TEST_CASE("folder writer: a read-only parent is an error and stays as it was") {
   test::TempDir dir;
   chmod(dir.path().c_str(), 0555);
   {
-    NotRoot user;
+    test::NotRoot user;
     LF_CHECK_ERROR(FolderWriter(dir / "out", false), ErrorCode::kFailed, "Permission denied");
     LF_CHECK_ERROR(FolderWriter(dir / "a" / "out", false), ErrorCode::kFailed, "Permission denied");
   }
@@ -319,4 +306,22 @@ TEST_CASE("folder writer: a full disk ends in an error that says so, and nothing
   }
   CHECK(fs::is_empty(dir / "disk"));
   umount((dir / "disk").c_str());
+}
+
+TEST_CASE("file: what git-lfs left in place of a file is named by every reader") {
+  const test::TempDir dir;
+  const std::string pointer =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:" + std::string(64, 'a') +
+      "\nsize 268435456\n";
+  put(dir / "model.safetensors", pointer);
+  const fs::path path = dir / "model.safetensors";
+  LF_CHECK_ERROR(File::open_read(path), ErrorCode::kBadData,
+                 "model.safetensors: is a git-lfs pointer, not the file; run git lfs pull");
+  LF_CHECK_ERROR(MappedFile(path), ErrorCode::kBadData, "git lfs pull");
+  LF_CHECK_ERROR(read_text(path), ErrorCode::kBadData, "git lfs pull");
+  // A longer text that only begins so is no pointer, nor is one that is cut.
+  put(path, pointer + std::string(1024, 'x'));
+  CHECK(read_text(path).size() == pointer.size() + 1024);
+  put(path, "version https://git-lfs");
+  CHECK(read_text(path) == "version https://git-lfs");
 }

@@ -59,16 +59,92 @@ TEST_CASE("outputs that would destroy an input") {
   const test::TempDir dir;
   std::filesystem::create_directories(dir / "in" / "sub");
   std::filesystem::create_symlink(dir / "in", dir / "link");
-  const std::string_view markers[] = {"f"};
   const auto guard = [&](const std::filesystem::path& input, const std::filesystem::path& output) {
     const std::filesystem::path inputs[] = {input};
-    convert::guard_output(output, inputs, true, markers);
+    convert::guard_output(output, inputs, true, convert::OutputKind::kLoongIr);
   };
   LF_CHECK_ERROR(guard(dir / "in", dir / "in"), ErrorCode::kUsage, "is or contains");
   LF_CHECK_ERROR(guard(dir / "in", dir / "in" / ""), ErrorCode::kUsage, "is or contains");
   LF_CHECK_ERROR(guard(dir / "in" / "sub", dir / "in"), ErrorCode::kUsage, "is or contains");
   LF_CHECK_ERROR(guard(dir / "link", dir / "in"), ErrorCode::kUsage, "is or contains");
   LF_CHECK_ERROR(guard(dir / "in", dir.path()), ErrorCode::kUsage, "is or contains");
-  CHECK_NOTHROW(guard(dir / "in", dir / "in" / "new"));
+  LF_CHECK_ERROR(guard(dir / "in", dir / "in" / "new"), ErrorCode::kUsage, "is inside the input");
+  LF_CHECK_ERROR(guard(dir / "in", dir / "link" / "new"), ErrorCode::kUsage, "is inside the input");
   CHECK_NOTHROW(guard(dir / "in", dir / "inner"));  // a longer name is no subfolder
+  // Within any model: a run's checkpoint, another conversion's output.
+  std::filesystem::create_directories(dir / "run" / "checkpoint-1");
+  CHECK_NOTHROW(guard(dir / "in", dir / "run" / "checkpoint-1" / "a" / "b"));
+  for (const char* marker : {"loongir_model.json", "adapter_config.json"}) {
+    test::write_file(dir / "run" / "checkpoint-1" / marker, "{}");
+    LF_CHECK_ERROR(guard(dir / "in", dir / "run" / "checkpoint-1" / "a" / "b"), ErrorCode::kUsage,
+                   "is inside " + (dir / "run" / "checkpoint-1").string() + ", which holds a model");
+    std::filesystem::remove(dir / "run" / "checkpoint-1" / marker);
+  }
+}
+
+TEST_CASE("outputs whose name tells that they are not what is meant") {
+  const test::TempDir dir;
+  const auto guard = [](const std::filesystem::path& output) {
+    convert::guard_output(output, {}, false, convert::OutputKind::kLoongIr);
+  };
+  LF_CHECK_ERROR(guard(dir / "x.gguf"), ErrorCode::kUsage, "--export gguf makes such a file");
+  LF_CHECK_ERROR(guard(dir / "caf\xe9"), ErrorCode::kUsage, "caf? is not UTF-8");
+  LF_CHECK_ERROR(guard(dir / std::string(300, 'n')), ErrorCode::kFailed, "File name too long");
+  CHECK_NOTHROW(guard(dir / "caf\xc3\xa9"));
+}
+
+TEST_CASE("what is replaced is an earlier output and holds nothing else") {
+  using convert::OutputKind;
+  struct Case {
+    OutputKind kind;
+    std::vector<const char*> ours;  // the first: the marker
+  };
+  const Case cases[] = {
+      {OutputKind::kLoongIr,
+       {"loongir_model.json", "weights-00001-of-00002.lir", "weights-00002-of-00002.lir"}},
+      {OutputKind::kHuggingFace,
+       {"config.json", "model.safetensors", "model-00001-of-00002.safetensors",
+        "model.safetensors.index.json"}},
+      {OutputKind::kPeft, {"adapter_config.json", "adapter_model.safetensors"}},
+  };
+  const char* const foreign[] = {"README.md",
+                                 ".gitattributes",
+                                 "notes/thesis.txt",
+                                 "run_config.json",
+                                 "checkpoint-5/trainer_state.json",
+                                 "optimizer.safetensors",
+                                 "weights-00001-of-00002.lir.bak",
+                                 "weights-backup.lir",
+                                 "model-2.safetensors",
+                                 "additional_chat_templates/mine.txt",
+                                 "additional_chat_templates/deeper/x.jinja"};
+  for (const Case& c : cases) {
+    CAPTURE(c.ours[0]);
+    const test::TempDir dir;
+    const std::filesystem::path out = dir / "out";
+    const auto put = [&out](const std::filesystem::path& name) {
+      std::filesystem::create_directories((out / name).parent_path());
+      test::write_file(out / name, "x");
+    };
+    std::filesystem::create_directory(out);
+    const auto guard = [&] { convert::guard_output(out, {}, true, c.kind); };
+    CHECK_NOTHROW(guard());  // an empty folder
+    put("tokenizer.json");
+    LF_CHECK_ERROR(guard(), ErrorCode::kUsage, "is no earlier output");
+    for (const char* name : c.ours) put(name);
+    for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "merges.txt",
+                             "generation_config.json", "additional_chat_templates/tools.jinja"})
+      put(name);
+    CHECK_NOTHROW(guard());
+    for (const char* name : foreign) {
+      put(name);
+      const std::string first = *std::filesystem::path(name).begin();
+      LF_CHECK_ERROR(guard(), ErrorCode::kUsage, "holds " + first);
+      CHECK(std::filesystem::exists(out / name));
+      std::filesystem::remove_all(out / name);
+      if (first != name && !first.starts_with("additional")) std::filesystem::remove(out / first);
+      std::filesystem::remove(out / "additional_chat_templates" / "deeper");
+    }
+    CHECK_NOTHROW(guard());
+  }
 }
