@@ -21,7 +21,7 @@ constexpr cli::Option kTable[] = {
     {"output-path", OptionType::kPath, nullptr, "FOLDER", kModel,
      "the folder to make; gguf: the file, *.gguf"},
     {"overwrite", OptionType::kFlag, "false", nullptr, kModel,
-     "replace an output folder that exists"},
+     "replace an earlier output; a folder that holds anything else is refused"},
 
     {"model-name", OptionType::kString, nullptr, "NAME", kImport,
      "label written into the model (default: the name of the input); names the family where "
