@@ -17,6 +17,7 @@ alignas(64) constexpr int32_t kFirst[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, 
 struct V {
   static constexpr int kLanes = 16;
   static constexpr int kTogether = 1;
+  static constexpr bool kMergesBits = false;
   __m256 lo, hi;  // lanes 0 .. 7, 8 .. 15
 
   static LF_INLINE V of(__m256 lo, __m256 hi) { return V{lo, hi}; }
@@ -148,6 +149,7 @@ struct V {
   static LF_INLINE V bit_or(V a, V b) {
     return V{_mm256_or_ps(a.lo, b.lo), _mm256_or_ps(a.hi, b.hi)};
   }
+  static LF_INLINE V merge_bits(V mask, V a, V b) { return bit_or(bit_and(a, mask), b); }
   static LF_INLINE V add_int(V a, V b) {
     return of_int(_mm256_add_epi32(a.lo_int(), b.lo_int()),
                   _mm256_add_epi32(a.hi_int(), b.hi_int()));
@@ -191,6 +193,27 @@ struct V {
     store_bytes(t);
     for (int i = 0; i < n; ++i) p[i] = t[i];
   }
+  template <int N>
+  static LF_INLINE V fold_halves(V a) {
+    const __m256i weights = _mm256_set1_epi32((1 << 16) + (1 << N));
+    return of_int(_mm256_madd_epi16(a.lo_int(), weights), _mm256_madd_epi16(a.hi_int(), weights));
+  }
+  template <int N, class X>
+  static LF_INLINE V store_codes(V a, V b, V c, V d, V below, const X* x, uint8_t* p) {
+    const __m256i low = narrow_words<N>(a, b, below.lo_int());
+    const __m256i high = narrow_words<N>(c, d, below.lo_int());
+    __m256i* to = reinterpret_cast<__m256i*>(p);
+    _mm256_storeu_si256(to, in_order(low, x));
+    _mm256_storeu_si256(to + 1, in_order(high, x + 32));
+    return of_int(low, high);
+  }
+  static LF_INLINE V min_bytes(V a, V b) {
+    return of_int(_mm256_min_epu8(a.lo_int(), b.lo_int()), _mm256_min_epu8(a.hi_int(), b.hi_int()));
+  }
+  LF_INLINE bool has_zero_byte() const {
+    const __m256i least = _mm256_min_epu8(lo_int(), hi_int());
+    return _mm256_movemask_epi8(_mm256_cmpeq_epi8(least, _mm256_setzero_si256())) != 0;
+  }
   static LF_INLINE V count_lt(V count, V a, V b) {  // a true comparison is the word -1
     return sub_int(count,
                    V{_mm256_cmp_ps(a.lo, b.lo, _CMP_LT_OQ), _mm256_cmp_ps(a.hi, b.hi, _CMP_LT_OQ)});
@@ -230,6 +253,32 @@ struct V {
   static LF_INLINE uint16_t round_operand(uint32_t u) { return kernels::round_operand(u); }
 
  private:
+  // Packing works within 128 bits: it leaves the quarters of the four registers of a and b beside
+  // each other.
+  template <int N>
+  static LF_INLINE __m256i narrow_words(V a, V b, __m256i base) {
+    const __m256i low = _mm256_sub_epi16(_mm256_packus_epi32(a.lo_int(), a.hi_int()), base);
+    const __m256i high = _mm256_sub_epi16(_mm256_packus_epi32(b.lo_int(), b.hi_int()), base);
+    return _mm256_packus_epi16(_mm256_srli_epi16(low, N), _mm256_srli_epi16(high, N));
+  }
+  static LF_INLINE __m256i quarters_in_order(__m256i packed) {
+    return _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  }
+  static LF_INLINE __m256i with_signs(__m256i codes, __m256i signs) {
+    return _mm256_or_si256(codes, _mm256_and_si256(signs, _mm256_set1_epi8(-128)));
+  }
+  static LF_INLINE __m256i in_order(__m256i codes, const float* x) {
+    // Saturation keeps the sign.
+    const __m256i* q = reinterpret_cast<const __m256i*>(x);
+    const __m256i low = _mm256_packs_epi32(_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1));
+    const __m256i high = _mm256_packs_epi32(_mm256_loadu_si256(q + 2), _mm256_loadu_si256(q + 3));
+    return quarters_in_order(with_signs(codes, _mm256_packs_epi16(low, high)));
+  }
+  static LF_INLINE __m256i in_order(__m256i codes, const Bf16* x) {
+    const __m256i* q = reinterpret_cast<const __m256i*>(x);
+    const __m256i signs = _mm256_packs_epi16(_mm256_loadu_si256(q), _mm256_loadu_si256(q + 1));
+    return with_signs(quarters_in_order(codes), _mm256_permute4x64_epi64(signs, 0xD8));
+  }
   static LF_INLINE __m256i round_operands(__m256i u) {
     const __m256i magnitude = _mm256_and_si256(u, _mm256_set1_epi32(0x7FFFFFFF));
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));

@@ -12,6 +12,7 @@ namespace {
 struct V {
   static constexpr int kLanes = 16;
   static constexpr int kTogether = 4;
+  static constexpr bool kMergesBits = true;
   __m512 v;
 
   static LF_INLINE V of(__m512 v) { return V{v}; }
@@ -91,6 +92,9 @@ struct V {
 
   static LF_INLINE V bit_and(V a, V b) { return of_int(_mm512_and_si512(a.as_int(), b.as_int())); }
   static LF_INLINE V bit_or(V a, V b) { return of_int(_mm512_or_si512(a.as_int(), b.as_int())); }
+  static LF_INLINE V merge_bits(V mask, V a, V b) {
+    return of_int(_mm512_ternarylogic_epi32(mask.as_int(), a.as_int(), b.as_int(), 0xEA));
+  }
   static LF_INLINE V add_int(V a, V b) { return of_int(_mm512_add_epi32(a.as_int(), b.as_int())); }
   static LF_INLINE V sub_int(V a, V b) { return of_int(_mm512_sub_epi32(a.as_int(), b.as_int())); }
   static LF_INLINE V max_int(V a, V b) { return of_int(_mm512_max_epi32(a.as_int(), b.as_int())); }
@@ -113,6 +117,24 @@ struct V {
   }
   LF_INLINE void store_bytes_part(uint8_t* p, int n) const {
     _mm_mask_storeu_epi8(p, first(n), _mm512_cvtepi32_epi8(as_int()));
+  }
+  template <int N>
+  static LF_INLINE V fold_halves(V a) {
+    return of_int(_mm512_madd_epi16(a.as_int(), _mm512_set1_epi32((1 << 16) + (1 << N))));
+  }
+  // Packing works within 128 bits and leaves quarters of a, b, c, d beside each other.
+  template <int N, class X>
+  static LF_INLINE V store_codes(V a, V b, V c, V d, V /*below*/, const X* x, uint8_t* p) {
+    const __m512i low = _mm512_packus_epi32(a.as_int(), b.as_int());
+    const __m512i high = _mm512_packus_epi32(c.as_int(), d.as_int());
+    const __m512i codes =
+        _mm512_packus_epi16(_mm512_srli_epi16(low, N), _mm512_srli_epi16(high, N));
+    _mm512_storeu_si512(p, in_order(codes, x));
+    return of_int(codes);
+  }
+  static LF_INLINE V min_bytes(V a, V b) { return of_int(_mm512_min_epu8(a.as_int(), b.as_int())); }
+  LF_INLINE bool has_zero_byte() const {
+    return _mm512_cmpeq_epi8_mask(as_int(), _mm512_setzero_si512()) != 0;
   }
   static LF_INLINE V count_lt(V count, V a, V b) {
     const __m512i c = count.as_int();
@@ -161,6 +183,24 @@ struct V {
   static LF_INLINE uint16_t round_operand(uint32_t u) { return kernels::round_operand(u); }
 
  private:
+  static LF_INLINE __m512i quarters_in_order(__m512i packed) {
+    return _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), packed);
+  }
+  static LF_INLINE __m512i with_signs(__m512i codes, __m512i signs) {  // codes | signs & 0x80
+    return _mm512_ternarylogic_epi32(codes, signs, _mm512_set1_epi8(-128), 0xF8);
+  }
+  static LF_INLINE __m512i in_order(__m512i codes, const float* x) {
+    // Saturation keeps the sign.
+    const __m512i low = _mm512_packs_epi32(_mm512_loadu_si512(x), _mm512_loadu_si512(x + 16));
+    const __m512i high = _mm512_packs_epi32(_mm512_loadu_si512(x + 32), _mm512_loadu_si512(x + 48));
+    return quarters_in_order(with_signs(codes, _mm512_packs_epi16(low, high)));
+  }
+  static LF_INLINE __m512i in_order(__m512i codes, const Bf16* x) {
+    const __m512i signs = _mm512_packs_epi16(_mm512_loadu_si512(x), _mm512_loadu_si512(x + 32));
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    return with_signs(quarters_in_order(codes), _mm512_permutexvar_epi64(order, signs));
+  }
   static LF_INLINE V widen(__m256i x) {
     return of_int(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
   }

@@ -100,6 +100,94 @@ LF_INLINE void encode_run(const X* x, int64_t n, float scale, uint8_t* codes,
   *counters = c;
 }
 
+// The magnitudes of 64 elements.
+template <class V>
+struct Sixtyfour {
+  V a, b, c, d;
+};
+template <class V, class X>
+LF_INLINE Sixtyfour<V> magnitudes(const X* x) {
+  return {V::abs(V::load(x)), V::abs(V::load(x + 16)), V::abs(V::load(x + 32)),
+          V::abs(V::load(x + 48))};
+}
+template <class V>
+LF_INLINE V largest(const Sixtyfour<V>& m) {  // as integers
+  return V::max_int(V::max_int(m.a, m.b), V::max_int(m.c, m.d));
+}
+// Those of a feature block.
+template <class V>
+struct Block {
+  Sixtyfour<V> low, high;
+  LF_INLINE V largest() const { return V::max_int(generic::largest(low), generic::largest(high)); }
+};
+template <class V, class X>
+LF_INLINE Block<V> load_block(const X* x) {
+  return {magnitudes<V>(x), magnitudes<V>(x + 64)};
+}
+
+// The hardware's own prefetching is slower than one stream of this.
+constexpr int64_t kBlocksAhead = 8;
+template <class X>
+LF_INLINE void prefetch_block(const X* x) {
+  constexpr int64_t kLine = 64 / sizeof(X);
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kFeatureBlock; i += kLine) __builtin_prefetch(x + i);
+}
+
+// Encodes 64 elements at a time that are neither NaN nor, scaled, above the largest value. Rounds
+// as encode_lanes does, in fewer operations: adding x * 2^(bits - 23) to the power of two that
+// begins x's binade (or the smallest normal's) leaves the number of steps in the sum's lower half
+// and the binade's in its upper half, which one multiplication by weights adds up. The scale only
+// says which code that sum starts from: the lower half begins at minus the steps below, an even
+// number; where that would cost an instruction (not V::kMergesBits), storing takes them off.
+template <class V, Elem kFp8>
+struct Encoder {
+  using F = Fp8<kFp8>;
+  static constexpr int kShift = 7 - F::kMantissaBits;  // binades are 2^7 apart, steps 2^kShift
+  static constexpr uint32_t kSteps = 1u << F::kMantissaBits;  // of a binade
+  V smallest, offset, below;
+
+  static LF_INLINE int smallest_exponent(int e) { return e + 1 - F::kBias; }
+  // Whether the smallest binade is one of normal fp32 numbers.
+  static LF_INLINE bool can_encode(int e) { return smallest_exponent(e) >= -126; }
+  explicit LF_INLINE Encoder(int e) {
+    const uint32_t biased = static_cast<uint32_t>(smallest_exponent(e) + 127);
+    smallest = V::set1_bits(biased << 23);
+    below = V::set1_bits(biased << 23 | biased << 7);
+    offset = V::set1_bits(0xFFFFu & ~(biased * kSteps - 1));
+  }
+  LF_INLINE V steps(V magnitude) const {
+    const V exponents = V::set1_bits(0x7F800000u);
+    V binade = V::max(magnitude, smallest);
+    if constexpr (V::kMergesBits) {
+      binade = V::merge_bits(exponents, binade, offset);
+    } else {
+      binade = V::bit_and(exponents, binade);
+    }
+    const V sum = V::fma(magnitude, V::set1(power_of_two(F::kMantissaBits - 23)), binade);
+    return V::template fold_halves<kShift>(sum);
+  }
+  // The codes without sign, as V::store_codes.
+  template <class X>
+  LF_INLINE V encode(const Sixtyfour<V>& m, const X* x, uint8_t* codes) const {
+    return V::template store_codes<kShift>(steps(m.a), steps(m.b), steps(m.c), steps(m.d), below, x,
+                                           codes);
+  }
+};
+
+// Counts what encode_run would: the sources that are not zero, and those whose code is not.
+// REQUIRES n % 16 == 0.
+template <class V, Elem kFp8, class X>
+LF_INLINE void count_zeros(const X* x, int64_t n, float scale, Counters<V>* c) {
+  const V factor = V::set1(scale);
+  for (int64_t j = 0; j < n; j += 16) {
+    const V absolute = V::abs(V::load(x + j));
+    c->nonzero = V::count_lt(c->nonzero, V::zero(), absolute);
+    c->nonzero_codes =
+        V::count_lt(c->nonzero_codes, V::set1(Fp8<kFp8>::kZeroUpTo), absolute * factor);
+  }
+}
+
 // Largest magnitude as bits, taken as integers so that a NaN anywhere makes it exceed infinity's.
 template <class V, class X>
 LF_INLINE V max_magnitude(V m, const X* x, int64_t n) {
@@ -116,54 +204,99 @@ LF_INLINE V max_number(V m, const X* x, int64_t n) {
 
 struct BlockScale {
   int exponent;
-  bool guard;  // encode with encode_run's kGuard
+  bool guard;           // encode with encode_run's kGuard
+  bool counted = true;  // codes of zero are to be counted, and some source may not be zero
 };
 
+// amax * 2^-e as if exponents had no bounds: where both are normal numbers, the product's bits.
+LF_INLINE int64_t scaled_bits(uint32_t amax, int e) {
+  return static_cast<int64_t>(amax) - static_cast<int64_t>(e) * (1 << 23);
+}
+
+// Magnitudes as their bits: vector units have better things to do.
 struct Peaks {
-  float amax = 0.0f, peak = 0.0f;
-  LF_INLINE void take(float block_amax, int exponent) {
-    const float scaled = block_amax * power_of_two(-exponent);
+  uint32_t amax = 0, peak = 0;
+  LF_INLINE void take(uint32_t block_amax, int exponent) {
+    constexpr int64_t kNormal = 0x00800000, kInfinity = 0x7F800000;
+    int64_t scaled = scaled_bits(block_amax, exponent);
+    if (block_amax < kNormal || block_amax >= kInfinity || scaled < kNormal || scaled >= kInfinity)
+        [[unlikely]]
+      scaled = bits_of(float_of(block_amax) * power_of_two(-exponent));
     amax = amax > block_amax ? amax : block_amax;
-    peak = peak > scaled ? peak : scaled;
+    peak = peak > scaled ? peak : static_cast<uint32_t>(scaled);
   }
   LF_INLINE void add_to(QuantCounts* counts) const {
     if (counts == nullptr) return;
-    counts->amax = counts->amax > amax ? counts->amax : amax;
-    counts->peak = counts->peak > peak ? counts->peak : peak;
+    counts->amax = counts->amax > float_of(amax) ? counts->amax : float_of(amax);
+    counts->peak = counts->peak > float_of(peak) ? counts->peak : float_of(peak);
   }
 };
 
-// amax: the block's largest magnitude (infinity allowed), NaN left out.
+// amax: the bits of the block's largest magnitude (infinity allowed), NaN left out.
 template <Elem kFp8>
-LF_INLINE int block_exponent(float amax, float factor) {
+LF_INLINE int exponent_of_bits(uint32_t amax, float factor) {
   using F = Fp8<kFp8>;
-  constexpr float kLargestFloat = 0x1.fffffep+127f;
-  if (amax == 0.0f) return 0;
-  float wanted = amax * factor;
-  if (!(wanted < kLargestFloat)) wanted = kLargestFloat;
+  constexpr uint32_t kLargestFloat = 0x7F7FFFFFu;
+  if (amax == 0) return 0;
+  uint32_t wanted = amax;
+  if (factor != 1.0f) wanted = bits_of(float_of(amax) * factor);
+  if (wanted > kLargestFloat) wanted = kLargestFloat;
   // kMax is 1.75 * 2^k for both formats: the exponent goes up one where the mantissa exceeds 1.75.
   constexpr uint32_t kUp = 0x007FFFFFu - 0x00600000u;
-  const int binade = static_cast<int>((bits_of(wanted) + kUp) >> 23) - 127;
+  const int binade = static_cast<int>((wanted + kUp) >> 23) - 127;
   const int of_max = static_cast<int>(bits_of(F::kMax) >> 23) - 127;
   const int e = binade - of_max;
   return e < kMinScaleExp ? kMinScaleExp : e;
 }
 
 template <Elem kFp8>
-LF_INLINE BlockScale block_scale(float amax, bool has_nan, float factor) {
-  const int e = block_exponent<kFp8>(amax, factor);
-  return {e, has_nan || amax * power_of_two(-e) > Fp8<kFp8>::kMax};
+LF_INLINE int block_exponent(float amax, float factor) {
+  return exponent_of_bits<kFp8>(bits_of(amax), factor);
+}
+
+// Whether to encode with a guard: a NaN, or more than the largest value.
+template <Elem kFp8>
+LF_INLINE bool needs_guard(uint32_t amax, bool has_nan, int e) {
+  return has_nan || amax >= 0x7F800000u || scaled_bits(amax, e) > bits_of(Fp8<kFp8>::kMax);
+}
+
+template <Elem kFp8>
+LF_INLINE BlockScale block_scale(uint32_t amax, bool has_nan, float factor) {
+  const int e = exponent_of_bits<kFp8>(amax, factor);
+  return {e, needs_guard<kFp8>(amax, has_nan, e)};
 }
 
 template <class V, Elem kFp8, class X>
 LF_INLINE void encode_block_row(const BlockScale& s, const X* x, int64_t n, uint8_t* codes,
                                 Counters<V>* counters) {
   const float scale = power_of_two(-s.exponent);
-  if (s.guard) {
+  if (s.guard || !Encoder<V, kFp8>::can_encode(s.exponent)) {
     encode_run<V, kFp8, true>(x, n, scale, codes, counters);
-  } else {
-    encode_run<V, kFp8, false>(x, n, scale, codes, counters);
+    return;
   }
+  const Encoder<V, kFp8> encoder(s.exponent);
+  V least = V::set1_bits(~0u);
+  int64_t j = 0;
+  for (; j + 64 <= n; j += 64)
+    least = V::min_bytes(least, encoder.encode(magnitudes<V>(x + j), x + j, codes + j));
+  if (s.counted && least.has_zero_byte()) count_zeros<V, kFp8>(x, j, scale, counters);
+  encode_run<V, kFp8, false>(x + j, n - j, scale, codes + j, counters);
+}
+
+// The same of a whole feature block, its magnitudes at hand.
+template <class V, Elem kFp8, class X>
+LF_INLINE void encode_whole_block(const BlockScale& s, const Block<V>& block, const X* x,
+                                  uint8_t* codes, Counters<V>* counters) {
+  const float scale = power_of_two(-s.exponent);
+  if (s.guard || !Encoder<V, kFp8>::can_encode(s.exponent)) [[unlikely]] {
+    encode_run<V, kFp8, true>(x, kFeatureBlock, scale, codes, counters);
+    return;
+  }
+  const Encoder<V, kFp8> encoder(s.exponent);
+  const V low = encoder.encode(block.low, x, codes);
+  const V high = encoder.encode(block.high, x + 64, codes + 64);
+  if (s.counted && V::min_bytes(low, high).has_zero_byte()) [[unlikely]]
+    count_zeros<V, kFp8>(x, kFeatureBlock, scale, counters);
 }
 
 // choose(amax, has_nan): the scale of a block. exps may be null.
@@ -171,20 +304,41 @@ template <class V, Elem kFp8, class X, class Choose>
 LF_INLINE void quantize_rows_of(const Mat& x, int64_t cols, Choose choose, uint8_t* codes,
                                 int64_t ld_codes, int8_t* exps, int64_t ld_exps,
                                 QuantCounts* counts, int64_t r0, int64_t r1) {
+  static_assert(kFeatureBlock == 128);
   Counters<V> counters;
   Peaks peaks;
   for (int64_t r = r0; r < r1; ++r) {
     const X* row = row_of<X>(x, r);
-    for (int64_t c = 0; c < cols; c += kFeatureBlock) {
-      const int64_t n = cols - c < kFeatureBlock ? cols - c : kFeatureBlock;
-      uint32_t amax = max_magnitude<V>(V::zero(), row + c, n).reduce_max_int();
+    const auto scale_of = [&](int64_t c, int64_t n, V largest_of_lanes) {
+      uint32_t amax = largest_of_lanes.reduce_max_int();
       const bool has_nan = amax > 0x7F800000u;
-      if (has_nan) amax = bits_of(max_number<V>(V::zero(), row + c, n).reduce_max());
-      const BlockScale s = choose(float_of(amax), has_nan);
+      if (has_nan) [[unlikely]]
+        amax = bits_of(max_number<V>(V::zero(), row + c, n).reduce_max());
+      BlockScale s = choose(amax, has_nan);
+      s.counted = counts != nullptr && amax != 0;
       if (exps != nullptr) exps[r * ld_exps + c / kFeatureBlock] = static_cast<int8_t>(s.exponent);
-      peaks.take(float_of(amax), s.exponent);
-      encode_block_row<V, kFp8>(s, row + c, n, codes + r * ld_codes + c, &counters);
+      peaks.take(amax, s.exponent);
+      return s;
+    };
+    // The scale of a block is found while the one before is encoded: its chain is long.
+    int64_t c = 0;
+    if (cols >= kFeatureBlock) {
+      Block<V> block = load_block<V>(row);
+      BlockScale s = scale_of(0, kFeatureBlock, block.largest());
+      for (; c + 2 * kFeatureBlock <= cols; c += kFeatureBlock) {
+        prefetch_block(row + c + kBlocksAhead * kFeatureBlock);
+        const Block<V> next = load_block<V>(row + c + kFeatureBlock);
+        const BlockScale next_scale = scale_of(c + kFeatureBlock, kFeatureBlock, next.largest());
+        encode_whole_block<V, kFp8>(s, block, row + c, codes + r * ld_codes + c, &counters);
+        block = next;
+        s = next_scale;
+      }
+      encode_whole_block<V, kFp8>(s, block, row + c, codes + r * ld_codes + c, &counters);
+      c += kFeatureBlock;
     }
+    if (c == cols) continue;
+    const BlockScale s = scale_of(c, cols - c, max_magnitude<V>(V::zero(), row + c, cols - c));
+    encode_block_row<V, kFp8>(s, row + c, cols - c, codes + r * ld_codes + c, &counters);
   }
   counters.add_to(counts);
   peaks.add_to(counts);
@@ -212,9 +366,10 @@ void quantize_weight_of(const Mat& x, int64_t rows, int64_t cols, float factor, 
         for (int64_t i = r; i < end; ++i) m = max_number<V>(m, row_of<X>(x, i) + c, n);
         amax = bits_of(m.reduce_max());
       }
-      const BlockScale s = block_scale<kFp8>(float_of(amax), has_nan, factor);
+      BlockScale s = block_scale<kFp8>(amax, has_nan, factor);
+      s.counted = counts != nullptr && amax != 0;
       exps[r / kWeightBlock * blocks + b] = static_cast<int8_t>(s.exponent);
-      peaks.take(float_of(amax), s.exponent);
+      peaks.take(amax, s.exponent);
       for (int64_t i = r; i < end; ++i)
         encode_block_row<V, kFp8>(s, row_of<X>(x, i) + c, n, codes + i * ld_codes + c, &counters);
     }
@@ -268,7 +423,7 @@ void quant_rows(Elem fp8, Mat x, int64_t cols, float factor, uint8_t* codes, int
                 int64_t r1) noexcept {
   with_elem(x.elem, [&]<class X>(Type<X>) {
     with_fp8(fp8, [&]<Elem kFp8>(ElemTag<kFp8>) {
-      const auto choose = [=](float amax, bool has_nan) {
+      const auto choose = [=](uint32_t amax, bool has_nan) {
         return block_scale<kFp8>(amax, has_nan, factor);
       };
       quantize_rows_of<V, kFp8, X>(x, cols, choose, codes, ld_codes, exps, ld_exps, counts, r0, r1);
@@ -282,8 +437,8 @@ void quant_rows_at(Elem fp8, Mat x, int64_t cols, int exponent, uint8_t* codes, 
                    int64_t r1) noexcept {
   with_elem(x.elem, [&]<class X>(Type<X>) {
     with_fp8(fp8, [&]<Elem kFp8>(ElemTag<kFp8>) {
-      const auto choose = [=](float amax, bool has_nan) -> BlockScale {
-        return {exponent, has_nan || amax * power_of_two(-exponent) > Fp8<kFp8>::kMax};
+      const auto choose = [=](uint32_t amax, bool has_nan) -> BlockScale {
+        return {exponent, needs_guard<kFp8>(amax, has_nan, exponent)};
       };
       quantize_rows_of<V, kFp8, X>(x, cols, choose, codes, ld_codes, exps, ld_exps, counts, r0, r1);
     });

@@ -17,6 +17,9 @@ namespace {
 alignas(32) constexpr int32_t kLaneNumbers[16] = {0, 1, 2,  3,  4,  5,  6,  7,
                                                   8, 9, 10, 11, 12, 13, 14, 15};
 
+// Where the quarters of four registers lie that were packed within 128 bits.
+alignas(32) constexpr int32_t kQuarters[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+
 // A register as its low half and back: the same register by its other name.
 LF_INLINE __m256i wide(__m128i x) {
   __m256i r;
@@ -41,6 +44,7 @@ LF_INLINE __m256 choose(__m256i mask, __m256 x, __m256 y) {
 struct V {
   static constexpr int kLanes = 16;
   static constexpr int kTogether = 1;
+  static constexpr bool kMergesBits = true;
   __m256 lo, hi;  // lanes 0 .. 7, 8 .. 15
 
   static LF_INLINE V of(__m256 lo, __m256 hi) { return V{lo, hi}; }
@@ -158,6 +162,9 @@ struct V {
   static LF_INLINE V bit_or(V a, V b) {
     return of_int(__lasx_xvor_v(a.lo_int(), b.lo_int()), __lasx_xvor_v(a.hi_int(), b.hi_int()));
   }
+  static LF_INLINE V merge_bits(V mask, V a, V b) {
+    return V{choose(mask.lo_int(), a.lo, b.lo), choose(mask.hi_int(), a.hi, b.hi)};
+  }
   static LF_INLINE V add_int(V a, V b) {
     return of_int(__lasx_xvadd_w(a.lo_int(), b.lo_int()), __lasx_xvadd_w(a.hi_int(), b.hi_int()));
   }
@@ -194,6 +201,23 @@ struct V {
     alignas(16) uint8_t t[16];
     store_bytes(t);
     for (int i = 0; i < n; ++i) p[i] = t[i];
+  }
+  template <int N>
+  static LF_INLINE V fold_halves(V a) {
+    return of_int(fold_register<N>(a.lo_int()), fold_register<N>(a.hi_int()));
+  }
+  template <int N, class X>
+  static LF_INLINE V store_codes(V a, V b, V c, V d, V /*below*/, const X* x, uint8_t* p) {
+    const __m256i low = narrow_words<N>(a, b), high = narrow_words<N>(c, d);
+    __lasx_xvst(in_order(low, x), p, 0);
+    __lasx_xvst(in_order(high, x + 32), p, 32);
+    return of_int(low, high);
+  }
+  static LF_INLINE V min_bytes(V a, V b) {
+    return of_int(__lasx_xvmin_bu(a.lo_int(), b.lo_int()), __lasx_xvmin_bu(a.hi_int(), b.hi_int()));
+  }
+  LF_INLINE bool has_zero_byte() const {
+    return __lasx_xbz_b(__lasx_xvmin_bu(lo_int(), hi_int())) != 0;
   }
   static LF_INLINE V count_lt(V count, V a, V b) {  // a true comparison is the word -1
     return sub_int(count, of_int(__lasx_xvfcmp_clt_s(a.lo, b.lo), __lasx_xvfcmp_clt_s(a.hi, b.hi)));
@@ -233,6 +257,33 @@ struct V {
   static LF_INLINE uint16_t round_operand(uint32_t u) { return kernels::round_operand(u); }
 
  private:
+  template <int N>
+  static LF_INLINE __m256i fold_register(__m256i a) {
+    const __m256i weights = words((1u << 16) + (1u << N));
+    return __lasx_xvmaddwev_w_h(__lasx_xvmulwod_w_h(a, weights), a, weights);
+  }
+  // Picking works within 128 bits: it leaves the quarters of the four registers of a and b beside
+  // each other.
+  template <int N>
+  static LF_INLINE __m256i narrow_words(V a, V b) {
+    return __lasx_xvpickev_b(__lasx_xvsrli_h(__lasx_xvpickev_h(b.hi_int(), b.lo_int()), N),
+                             __lasx_xvsrli_h(__lasx_xvpickev_h(a.hi_int(), a.lo_int()), N));
+  }
+  static LF_INLINE __m256i quarters_in_order(__m256i packed) {
+    return __lasx_xvperm_w(packed, load256(kQuarters));
+  }
+  static LF_INLINE __m256i with_signs(__m256i codes, __m256i signs) {
+    return __lasx_xvbitsel_v(codes, signs, __lasx_xvreplgr2vr_b(-128));
+  }
+  static LF_INLINE __m256i in_order(__m256i codes, const float* x) {
+    const __m256i low = __lasx_xvpickod_h(load256(x + 8), load256(x));
+    const __m256i high = __lasx_xvpickod_h(load256(x + 24), load256(x + 16));
+    return quarters_in_order(with_signs(codes, __lasx_xvpickod_b(high, low)));
+  }
+  static LF_INLINE __m256i in_order(__m256i codes, const Bf16* x) {
+    const __m256i signs = __lasx_xvpickod_b(load256(x + 16), load256(x));
+    return with_signs(quarters_in_order(codes), __lasx_xvpermi_d(signs, 0xD8));
+  }
   static LF_INLINE __m256 larger(__m256 a, __m256 b) {
     return choose(__lasx_xvfcmp_clt_s(b, a), a, b);
   }

@@ -26,6 +26,7 @@ LF_INLINE __m128 choose(__m128i mask, __m128 x, __m128 y) {
 struct V {
   static constexpr int kLanes = 16;
   static constexpr int kTogether = 1;
+  static constexpr bool kMergesBits = true;
   __m128 a, b, c, d;  // lanes 0 .. 3, 4 .. 7, 8 .. 11, 12 .. 15
 
   static LF_INLINE V all(__m128 x) { return V{x, x, x, x}; }
@@ -149,6 +150,10 @@ struct V {
     return of_int(__lsx_vor_v(ints(x.a), ints(y.a)), __lsx_vor_v(ints(x.b), ints(y.b)),
                   __lsx_vor_v(ints(x.c), ints(y.c)), __lsx_vor_v(ints(x.d), ints(y.d)));
   }
+  static LF_INLINE V merge_bits(V mask, V x, V y) {
+    return V{choose(ints(mask.a), x.a, y.a), choose(ints(mask.b), x.b, y.b),
+             choose(ints(mask.c), x.c, y.c), choose(ints(mask.d), x.d, y.d)};
+  }
   static LF_INLINE V add_int(V x, V y) {
     return of_int(__lsx_vadd_w(ints(x.a), ints(y.a)), __lsx_vadd_w(ints(x.b), ints(y.b)),
                   __lsx_vadd_w(ints(x.c), ints(y.c)), __lsx_vadd_w(ints(x.d), ints(y.d)));
@@ -192,6 +197,29 @@ struct V {
     store_bytes(t);
     for (int i = 0; i < n; ++i) p[i] = t[i];
   }
+  template <int N>
+  static LF_INLINE V fold_halves(V x) {
+    return of_int(fold_register<N>(ints(x.a)), fold_register<N>(ints(x.b)),
+                  fold_register<N>(ints(x.c)), fold_register<N>(ints(x.d)));
+  }
+  template <int N, class X>
+  static LF_INLINE V store_codes(V x, V y, V z, V w, V /*below*/, const X* from, uint8_t* p) {
+    const __m128i a = narrow_words<N>(x), b = narrow_words<N>(y);
+    const __m128i c = narrow_words<N>(z), d = narrow_words<N>(w);
+    __lsx_vst(with_signs(a, from), p, 0);
+    __lsx_vst(with_signs(b, from + 16), p, 16);
+    __lsx_vst(with_signs(c, from + 32), p, 32);
+    __lsx_vst(with_signs(d, from + 48), p, 48);
+    return of_int(a, b, c, d);
+  }
+  static LF_INLINE V min_bytes(V x, V y) {
+    return of_int(__lsx_vmin_bu(ints(x.a), ints(y.a)), __lsx_vmin_bu(ints(x.b), ints(y.b)),
+                  __lsx_vmin_bu(ints(x.c), ints(y.c)), __lsx_vmin_bu(ints(x.d), ints(y.d)));
+  }
+  LF_INLINE bool has_zero_byte() const {
+    const __m128i low = __lsx_vmin_bu(ints(a), ints(b)), high = __lsx_vmin_bu(ints(c), ints(d));
+    return __lsx_bz_b(__lsx_vmin_bu(low, high)) != 0;
+  }
   static LF_INLINE V count_lt(V count, V x, V y) {  // a true comparison is the word -1
     return sub_int(count, of_int(__lsx_vfcmp_clt_s(x.a, y.a), __lsx_vfcmp_clt_s(x.b, y.b),
                                  __lsx_vfcmp_clt_s(x.c, y.c), __lsx_vfcmp_clt_s(x.d, y.d)));
@@ -226,6 +254,27 @@ struct V {
   static LF_INLINE uint16_t round_operand(uint32_t u) { return kernels::round_operand(u); }
 
  private:
+  template <int N>
+  static LF_INLINE __m128i fold_register(__m128i x) {
+    const __m128i weights = words((1u << 16) + (1u << N));
+    return __lsx_vmaddwev_w_h(__lsx_vmulwod_w_h(x, weights), x, weights);
+  }
+  template <int N>
+  static LF_INLINE __m128i narrow_words(V x) {
+    return __lsx_vpickev_b(__lsx_vsrli_h(__lsx_vpickev_h(ints(x.d), ints(x.c)), N),
+                           __lsx_vsrli_h(__lsx_vpickev_h(ints(x.b), ints(x.a)), N));
+  }
+  static LF_INLINE __m128i with_signs(__m128i codes, __m128i signs) {
+    return __lsx_vbitsel_v(codes, signs, __lsx_vreplgr2vr_b(-128));
+  }
+  static LF_INLINE __m128i with_signs(__m128i codes, const float* x) {
+    const __m128i low = __lsx_vpickod_h(load128(x + 4), load128(x));
+    const __m128i high = __lsx_vpickod_h(load128(x + 12), load128(x + 8));
+    return with_signs(codes, __lsx_vpickod_b(high, low));
+  }
+  static LF_INLINE __m128i with_signs(__m128i codes, const Bf16* x) {
+    return with_signs(codes, __lsx_vpickod_b(load128(x + 8), load128(x)));
+  }
   static LF_INLINE __m128 larger(__m128 x, __m128 y) {
     return choose(__lsx_vfcmp_clt_s(y, x), x, y);
   }

@@ -20,6 +20,7 @@ struct V {
   // Vectors that a chain of operations treats side by side: as many as registers allow, so that the
   // CPU need not look far ahead for independent work.
   static constexpr int kTogether = 1;
+  static constexpr bool kMergesBits = true;  // merge_bits is one instruction
   float f[16];
 
   static V zero() { return set1(0.0f); }
@@ -157,6 +158,8 @@ struct V {
   static V bit_or(V a, V b) {
     return map_bits(a, b, [](uint32_t x, uint32_t y) { return x | y; });
   }
+  // The bits of a where mask has ones, those of b elsewhere. REQUIRES b has none where mask has.
+  static V merge_bits(V mask, V a, V b) { return bit_or(bit_and(a, mask), b); }
   static V add_int(V a, V b) {
     return map_bits(a, b, [](uint32_t x, uint32_t y) { return x + y; });
   }
@@ -186,6 +189,45 @@ struct V {
   void store_bytes(uint8_t* p) const { store_bytes_part(p, 16); }
   void store_bytes_part(uint8_t* p, int n) const {
     for (int i = 0; i < n; ++i) p[i] = static_cast<uint8_t>(bits(i));
+  }
+  // Lane by lane: its upper half plus its lower half * 2^N, both signed.
+  template <int N>
+  static V fold_halves(V a) {
+    return map_bits(a, a, [](uint32_t x, uint32_t) {
+      return (static_cast<uint32_t>(static_cast<int16_t>(x >> 16))) +
+             (static_cast<uint32_t>(static_cast<int16_t>(x)) << N);
+    });
+  }
+  // 64 bytes at p from the 64 words of a, b, c, d and the 64 numbers at x: word >> N with the
+  // number's sign above; without kMergesBits (word - base) >> N, base in both halves of each word
+  // of `below`. REQUIRES words < 2^16 and the shifted ones < 128. Returns the bytes without sign,
+  // in an order of the ISA's own.
+  template <int N, class X>
+  static V store_codes(V a, V b, V c, V d, V /*below*/, const X* x, uint8_t* p) {
+    const V* const words[] = {&a, &b, &c, &d};
+    uint8_t codes[64];
+    for (int i = 0; i < 64; ++i) {
+      codes[i] = static_cast<uint8_t>(words[i / 16]->bits(i % 16) >> N);
+      p[i] = static_cast<uint8_t>(codes[i] | (sign_of(x[i]) ? 0x80u : 0u));
+    }
+    V r;
+    memcpy(r.f, codes, sizeof codes);
+    return r;
+  }
+  static V min_bytes(V a, V b) {  // unsigned
+    uint8_t x[64], y[64];
+    memcpy(x, a.f, sizeof x);
+    memcpy(y, b.f, sizeof y);
+    for (int i = 0; i < 64; ++i) x[i] = x[i] < y[i] ? x[i] : y[i];
+    memcpy(a.f, x, sizeof x);
+    return a;
+  }
+  bool has_zero_byte() const {
+    uint8_t bytes[64];
+    memcpy(bytes, f, sizeof bytes);
+    for (const uint8_t byte : bytes)
+      if (byte == 0) return true;
+    return false;
   }
   // Counting: lanes of `count` are words; adds 1 where a < b.
   static V count_lt(V count, V a, V b) {
@@ -235,6 +277,8 @@ struct V {
   static uint16_t round_operand(uint32_t u) { return kernels::round_operand(u); }
 
  private:
+  static bool sign_of(float x) { return signbit(x); }
+  static bool sign_of(Bf16 x) { return (x.bits & 0x8000u) != 0; }
   static float from_f16(uint16_t h) {
     const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
     const uint32_t exponent = h >> 10 & 31u;

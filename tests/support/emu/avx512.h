@@ -60,6 +60,14 @@ LF_EMU __mmask16 no_common_bit_u32(__m512i a, __m512i b) {
   return static_cast<__mmask16>(mask);
 }
 
+// SIMDe 0.7.4's macro of it asks for two operands too many.
+LF_EMU __m512i multiply_add_words(__m512i a, __m512i b) {
+  Z x = of(a);
+  const Z y = of(b);
+  for (int i = 0; i < 2; ++i) x.i8[i] = _mm256_madd_epi16(x.i8[i], y.i8[i]);
+  return x.i;
+}
+
 // ---- Masked loads and stores: memory of lanes that are off is not touched.
 template <class R, class T>
 LF_EMU R masked_load(uint64_t mask, const void* p) {
@@ -228,6 +236,8 @@ LF_EMU __m512 dot_bf16(__m512 sum, __m512i a, __m512i b) {
 #undef _mm512_maskz_srli_epi32
 #define _mm512_maskz_srli_epi32(k, x, n) _mm512_maskz_mov_epi32(k, _mm512_srli_epi32(x, n))
 
+#undef _mm512_madd_epi16
+#define _mm512_madd_epi16(a, b) lf_emu::multiply_add_words(a, b)
 #undef _mm512_cmplt_epu32_mask
 #undef _mm512_testn_epi32_mask
 #define _mm512_cmplt_epu32_mask(a, b) lf_emu::less_u32(a, b)
