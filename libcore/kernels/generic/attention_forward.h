@@ -23,7 +23,6 @@ struct Forward {
   static constexpr int kMr = Strided::kMr, kNr = Strided::kNr;
   static constexpr int kRows = kStrips * kMr;
   static constexpr int kScoreStrips = 2;
-  static constexpr int kValueKeys = 128;
   static constexpr int kLdS =
       kAttnKeyBlock + 16;  // no power of two: rows fall on different cache sets
   static constexpr bool kInPlace = sizeof(Operand) == sizeof(float);  // P overwrites its scores
@@ -43,7 +42,6 @@ struct Forward {
   int64_t values_panel;  // elements of one panel of values
   float scale;
   RowsAhead q_ahead, o_ahead;  // of the next block of rows
-  bool last_keys = false;
   bool started[kStrips];  // whether a strip's rows of `sums` hold anything yet
 
   size_t place(void* scratch, int64_t dim, int64_t n_keys) {
@@ -117,14 +115,6 @@ struct Forward {
     o_ahead = RowsAhead::of(Plane::at(job.o, doc.q_row + query, head * head_dim), head_dim, count);
   }
 
-  // Between the products of the last block of keys: what is asked for earlier leaves the second
-  // cache again before it is used.
-  LF_INLINE void ask_ahead() {
-    if (!last_keys) return;
-    q_ahead.ask(3);
-    o_ahead.ask(3);
-  }
-
   void block(const ScoreRows& rows, const Plane& q, const Plane& o, float* lse, int64_t lse_step) {
     Packing::rows(q, rows.count, head_dim, queries, ldq);
     memset(started, 0, sizeof started);
@@ -133,10 +123,8 @@ struct Forward {
       row_sum[r] = 0.0f;
     }
     for (int64_t b0 = round_down(rows.lo(0), kAttnKeyBlock); b0 < rows.hi(rows.count - 1);
-         b0 += kAttnKeyBlock) {
-      last_keys = b0 + kAttnKeyBlock >= rows.hi(rows.count - 1);
+         b0 += kAttnKeyBlock)
       key_block(rows, b0);
-    }
     finish(rows.count, o, lse, lse_step);
   }
 
@@ -157,35 +145,20 @@ struct Forward {
       for (int t = s; t < end; ++t)
         if (!spans[t].empty()) softmax_strip(rows, t, b0, spans[t]);
     }
-    // Some keys at a time, so that their part of a panel of values stays in L1 for all strips.
-    for (int at = spans[0].lo & ~15; at < spans[strips - 1].hi;
-         at = (at / kValueKeys + 1) * kValueKeys) {
-      for (int64_t d = 0; d < head_dim; d += kNr) add_values(rows, b0, spans, strips, at, d);
-      for (int s = 0; s < strips; ++s) started[s] |= !keys_of(spans[s], at).empty();
-    }
+    for (int64_t d = 0; d < head_dim; d += kNr) add_values(rows, b0, spans, strips, d);
+    for (int s = 0; s < strips; ++s) started[s] |= !spans[s].empty();
   }
 
-  // The keys that a strip adds together: what it sees of [at, at / kValueKeys * kValueKeys +
-  // kValueKeys).
-  static Span keys_of(Span seen, int at) {
-    const int stop = (at / kValueKeys + 1) * kValueKeys;
-    if (seen.empty()) return {};
-    return {seen.lo > at ? seen.lo & ~15 : at, seen.hi < stop ? seen.hi : stop};
-  }
-
-  // O += P V for the keys [at, at / kValueKeys * kValueKeys + kValueKeys) of the block and kNr
-  // features.
-  void add_values(const ScoreRows& rows, int64_t b0, const Span* spans, int strips, int at,
-                  int64_t d) {
+  // O += P V for kNr features.
+  void add_values(const ScoreRows& rows, int64_t b0, const Span* spans, int strips, int64_t d) {
     const Operand* panel = values + d / kNr * values_panel;
     const int nr = static_cast<int>(lesser(kNr, round_up(head_dim - d, 16)));
     for (int s = 0; s < strips; ++s) {
-      const Span part = keys_of(spans[s], at);
-      if (part.empty()) continue;
-      ask_ahead();
-      Strided::mul(strip_rows(rows, s), nr, (part.hi - part.lo + 1) / 2,
-                   Ops::by_rows(probs + s * kMr * kLdS + part.lo, kLdS),
-                   panel + (b0 - key0 + part.lo) * kNr, sums + s * kMr * ldo + d, ldo, started[s]);
+      if (spans[s].empty()) continue;
+      const int from = spans[s].lo & ~15;
+      Strided::mul(strip_rows(rows, s), nr, (spans[s].hi - from + 1) / 2,
+                   Ops::by_rows(probs + s * kMr * kLdS + from, kLdS),
+                   panel + (b0 - key0 + from) * kNr, sums + s * kMr * ldo + d, ldo, started[s]);
     }
   }
 
@@ -196,7 +169,8 @@ struct Forward {
       for (int s = begin; s < end; ++s) {
         if (spans[s].hi <= c || spans[s].lo >= c + kNr) continue;
         const int nr = static_cast<int>(lesser(kNr, round_up_16(spans[s].hi - c)));
-        ask_ahead();
+        q_ahead.ask(1);
+        o_ahead.ask(1);
         Strided::mul(strip_rows(rows, s), nr, head_dim / 2,
                      Ops::by_rows(queries + s * kMr * ldq, ldq), panel, scores + s * kMr * kLdS + c,
                      kLdS, false);
