@@ -285,10 +285,9 @@ double distance(const Matrix& m, const std::vector<double>& want) {
   return den == 0 ? std::sqrt(num) : std::sqrt(num / den);
 }
 
-void check_against_formula(const Shape& shape) {
+void check_against_formula(const Batch& batch, const Reference& want) {
+  const Shape& shape = batch.shape;
   CAPTURE(describe(shape));
-  const Batch batch(shape);
-  const Reference want = reference(batch);
   const Results got = run(batch);
   // bf16: P and dS are rounded to 8 bits (at most 2^-9 each), stored results once more.
   const double bound = shape.precision == Precision::kF32 ? 3e-6
@@ -313,14 +312,17 @@ void check_against_formula(const Shape& shape) {
 
 constexpr Precision kBoth[] = {Precision::kBf16, Precision::kF32};
 
+// Every size and length costs minutes where arithmetic is emulated: key blocks of 512 and query
+// blocks of 192 are passed by a little.
 std::vector<Shape> shapes(Precision p) {
   return {
       {1, 1, 8, 0, {1}, p},
       {2, 1, 8, 0, {1, 2, 3, 5, 8, 17}, p},
       {4, 2, 32, 0, {33, 64, 65, 96, 97}, p},
       {9, 3, 64, 0, {31, 130}, p},
-      {3, 1, 64, 0, {515}, p},
-      {2, 1, 128, 0, {700}, p, Elem::kF32, 1.5f},
+      {2, 1, 64, 0, {515}, p},
+      {2, 1, 128, 0, {150}, p},
+      {1, 1, 128, 0, {577}, p, Elem::kF32, 1.5f},
       {2, 2, 40, 0, {129}, p},
       {1, 1, 256, 0, {100}, p},
       {2, 1, 16, 1, {40}, p},
@@ -331,11 +333,16 @@ std::vector<Shape> shapes(Precision p) {
 }
 
 TEST_CASE("attention: formula in float64") {
-  for (const Precision p : kBoth)
-    for (const Shape& s : shapes(p)) check_against_formula(s);
+  for (const Shape& s : shapes(Precision::kF32)) {
+    const Batch batch(s);
+    check_against_formula(batch, reference(batch));
+  }
   for (Shape s : shapes(Precision::kBf16)) {
-    s.elem = Elem::kBf16;
-    check_against_formula(s);
+    const Batch batch(s);
+    const Reference want = reference(batch);
+    check_against_formula(batch, want);
+    s.elem = Elem::kBf16;  // which holds the same values
+    check_against_formula(Batch(s), want);
   }
 }
 
@@ -350,6 +357,7 @@ TEST_CASE("attention: the same bits on every ISA") {
         scalar = run(batch);
       }
       for (const Isa isa : testable_isas()) {
+        if (isa == Isa::kScalar) continue;
         CAPTURE(std::string(isa_name(isa)));
         const UseIsa use(isa);
         CHECK(run(batch).same_bits(scalar));
@@ -423,7 +431,8 @@ TEST_CASE("attention: the same bits for every split") {
     const UseIsa use(isa);
     for (const Precision p : kBoth) {
       for (const Shape& s : shapes(p)) {
-        if (isa == Isa::kScalar && p == Precision::kF32 && s.docs[0] > 200)
+        const bool wide = s.dim == 128;  // what is split are queries and keys
+        if (s.docs[0] > 200 && (wide || (isa == Isa::kScalar && p == Precision::kF32)))
           continue;  // slow, and the same code
         CAPTURE(describe(s));
         CAPTURE(std::string(isa_name(isa)));
@@ -451,7 +460,7 @@ TEST_CASE("attention: the same bits for every split") {
 
 TEST_CASE("attention: a document has the same bits packed and alone") {
   for (const Precision p : kBoth) {
-    const Batch packed({4, 2, 32, 0, {5, 90, 1, 520, 33}, p, Elem::kBf16});
+    const Batch packed({2, 1, 32, 0, {5, 90, 1, 520, 33}, p, Elem::kBf16});
     const Results all = run(packed);
     for (const AttnDoc& doc : packed.docs) {
       Shape s = packed.shape;
@@ -486,7 +495,7 @@ TEST_CASE("attention: tokens generated with a KV cache equal the whole forward")
     const UseIsa use(isa);
     for (const Precision p : kBoth) {
       for (const int64_t window : {0, 20, 515}) {
-        const Batch batch({6, 2, 64, window, {530}, p, Elem::kBf16});
+        const Batch batch({2, 1, 64, window, {530}, p, Elem::kBf16});
         Results whole = batch.results(), steps = batch.results();
         const AttnJob all = batch.job(&whole), job = batch.job(&steps);
         Scratch scratch(job, batch.longest(), false);
@@ -536,6 +545,7 @@ TEST_CASE("attention: large scores stay finite and equal on every ISA") {
     CHECK(finite(scalar.dk.f32));
     CHECK(finite(scalar.dv.f32));
     for (const Isa isa : testable_isas()) {
+      if (isa == Isa::kScalar) continue;
       CAPTURE(std::string(isa_name(isa)));
       const UseIsa use(isa);
       CHECK(run(batch).same_bits(scalar));
