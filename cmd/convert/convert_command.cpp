@@ -5,11 +5,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "cli/text.h"
 #include "cmd/convert/options.h"
+#include "support/counted.h"
 #include "support/json.h"
 
 namespace loongforge::cmd {
@@ -118,7 +120,8 @@ std::string import_text(const convert::ImportReport& report, const convert::Impo
   std::string text =
       cli::one_line(report.model_name) + " (" + report.family + ", " + report.source_format +
       "): " + cli::human_count(static_cast<uint64_t>(report.parameters)) + " parameters in " +
-      std::to_string(report.tensors) + " tensors, " + std::to_string(report.blocks) + " blocks\n";
+      support::counted(report.tensors, "tensor") + ", " + support::counted(report.blocks, "block") +
+      "\n";
   const bool nf4 = report.quantize == "nf4";
   text += "  linears: " + std::to_string(nf4 ? report.linears_nf4 : report.linears_fp8) + " of " +
           std::to_string(report.linears) + (nf4 ? " in NF4" : " in FP8");
@@ -159,13 +162,14 @@ Json export_json(const convert::ExportReport& report, const convert::ExportOptio
 
 std::string export_text(const convert::ExportReport& report, const convert::ExportOptions& asked,
                         double seconds) {
-  std::string text = report.format + " (" + report.family +
-                     (report.dtype.empty() ? "" : ", " + report.dtype) +
-                     "): " + std::to_string(report.tensors) + " tensors, " +
-                     cli::human_bytes(report.bytes) + " in " + std::to_string(report.weight_files) +
-                     (report.weight_files == 1 ? " file\n" : " files\n");
+  std::string kind = report.family;
+  if (!report.dtype.empty()) kind += (kind.empty() ? "" : ", ") + report.dtype;
+  std::string text = report.format + (kind.empty() ? "" : " (" + kind + ")") + ": " +
+                     support::counted(report.tensors, "tensor") + ", " +
+                     cli::human_bytes(report.bytes) + " in " +
+                     support::counted(report.weight_files, "file") + "\n";
   if (report.merged > 0)
-    text += "  adapter merged into " + std::to_string(report.merged) + " linears\n";
+    text += "  adapter merged into " + support::counted(report.merged, "linear") + "\n";
   text += kept_text(report.kept);
   if (asked.dry_run) return text + "dry run: nothing was written\n";
   return text + "wrote " + asked.output_path.string() + " (" + speed(report.bytes, seconds) + ")\n";
@@ -193,6 +197,7 @@ int convert_and_report(const char* label, const cli::Options& options, const Ask
 }  // namespace
 
 int run_convert(const cli::Options& options) {
+  const StopGuard guard;  // what was half written goes
   const int threads = cli::thread_count(options);
   if (options.has("export"))
     return convert_and_report("export", options, export_options(options, threads),

@@ -1,16 +1,19 @@
 #include "cmd/debug/isa_verify_command.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/stop.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "cmd/debug/options.h"
 #include "isa_verify/chip.h"
 #include "isa_verify/vectors.h"
+#include "support/counted.h"
 #include "support/json.h"
 
 namespace loongforge::cmd {
@@ -19,6 +22,10 @@ namespace {
 using isa_verify::Operation;
 using isa_verify::OperationReport;
 using support::Json;
+
+std::string counted(uint64_t n, const char* one) {
+  return support::counted(static_cast<int64_t>(n), one);
+}
 
 constexpr uint64_t kSavedOfEach = 64;  // failing vectors of one operation
 
@@ -35,6 +42,11 @@ std::vector<Operation> operations_of(const cli::Options& options) {
     });
   for (Operation& operation : added) operations.push_back(std::move(operation));
   return operations;
+}
+
+[[noreturn]] void no_vectors(const std::string& where) {
+  throw_bad_data(where, "no vector is in it",
+                 "--save keeps failing vectors only; --save-all with it keeps every one");
 }
 
 std::string ulp_text(uint64_t ulp) { return ulp == ~uint64_t{0} ? "NaN" : std::to_string(ulp); }
@@ -96,9 +108,9 @@ std::string verify_text(const std::vector<OperationReport>& reports, const Total
                floating ? ulp_text(report.worst_ulp) : "-", status_name(report.status)});
   }
   std::string text = cli::one_line(chip) + "\n" + table.render();
-  text += std::to_string(totals.operations) + " operations, " + cli::human_count(totals.cases) +
+  text += counted(totals.operations, "operation") + ", " + cli::human_count(totals.cases) +
           " cases, " + cli::human_count(totals.mismatches) + " mismatches; " +
-          (totals.failed > 0 ? std::to_string(totals.failed) + " operations FAILED" : "all right");
+          (totals.failed > 0 ? counted(totals.failed, "operation") + " FAILED" : "all right");
   if (totals.absent > 0)
     text += ", " + std::to_string(totals.absent) + " of extensions this CPU lacks";
   return text + "\n";
@@ -141,13 +153,18 @@ int run_isa_verify(const cli::Options& options) {
   if (options.flag("list")) return list_operations(selected, options.flag("json"));
   const std::string chip = isa_verify::chip_name();
   std::unique_ptr<isa_verify::VectorFile> file;
-  if (options.has("save")) file = std::make_unique<isa_verify::VectorFile>(options.text("save"));
+  std::optional<StopGuard> guard;  // a file that is half written goes
+  if (options.has("save")) {
+    guard.emplace();
+    file = std::make_unique<isa_verify::VectorFile>(options.text("save"));
+  }
   std::vector<OperationReport> reports;
   Totals totals;
   {
     isa_verify::Runner runner;
     for (const Operation* operation : selected) {
       uint64_t saved = 0;
+      check_stop();
       const auto sink = [&](const isa_verify::TriedVector& vector) {
         if (!options.flag("save-all") && (!vector.failed || saved == kSavedOfEach)) return;
         ++saved;
@@ -163,7 +180,7 @@ int run_isa_verify(const cli::Options& options) {
   cli::print(options.flag("json") ? verify_json(reports, totals, chip, asked)
                                   : verify_text(reports, totals, chip));
   if (file && !options.flag("json"))
-    cli::print("wrote " + std::to_string(file->count()) + " vectors to " + options.text("save") +
+    cli::print("wrote " + counted(file->count(), "vector") + " to " + options.text("save") +
                "\n");
   return totals.failed > 0 ? 1 : 0;
 }
@@ -172,6 +189,7 @@ int run_replay(const cli::Options& options) {
   const std::vector<Operation> operations = operations_of(options);
   const std::vector<isa_verify::SavedVector> vectors =
       isa_verify::read_vectors(options.text("replay"));
+  if (vectors.empty()) no_vectors(options.text("replay"));
   Json list = Json::array();
   cli::Table table(
       {"isa", "operation", "vectors", "mismatches", "as recorded", "worst ULP", "result"});
@@ -203,12 +221,12 @@ int run_replay(const cli::Options& options) {
   json.set("run", run);
   json.set("failing", failing);
   json.set("not_run", idle);
-  std::string text = table.render() + std::to_string(run) + " vectors run, " +
-                     std::to_string(failing) + " fail, " + std::to_string(idle) +
-                     " do not apply here\n";
+  std::string text = table.render() + counted(run, "vector") + " run, " +
+                     std::to_string(failing) + (failing == 1 ? " fails, " : " fail, ") +
+                     std::to_string(idle) + (idle == 1 ? " does" : " do") + " not apply here\n";
   if (other_reference > 0)
-    text += std::to_string(other_reference) +
-            " were recorded with another reference than this table's\n";
+    text += std::to_string(other_reference) + (other_reference == 1 ? " was" : " were") +
+            " recorded with another reference than this table's\n";
   cli::print(options.flag("json") ? json.dump() + "\n" : text);
   if (run == 0 && idle > 0)
     throw_failed(options.text("replay"), "no vector of it applies to this CPU");
@@ -219,6 +237,7 @@ int run_diff(const cli::Options& options) {
   const std::string& other = options.require("against", "name the file of the other chip");
   const std::vector<isa_verify::SavedVector> first = isa_verify::read_vectors(options.text("diff"));
   const std::vector<isa_verify::SavedVector> second = isa_verify::read_vectors(other);
+  if (first.empty() && second.empty()) no_vectors(options.text("diff") + " and " + other);
   const auto chip = [](const std::vector<isa_verify::SavedVector>& vectors) {
     if (vectors.empty()) return std::string("no vectors");
     for (const isa_verify::SavedVector& vector : vectors)
@@ -250,7 +269,7 @@ int run_diff(const cli::Options& options) {
   cli::print(options.flag("json")
                  ? json.dump() + "\n"
                  : "1: " + chip(first) + "\n2: " + chip(second) + "\n" + table.render() +
-                       (differences > 0 ? std::to_string(differences) + " vectors differ\n"
+                       (differences > 0 ? counted(differences, "vector") + (differences == 1 ? " differs\n" : " differ\n")
                                         : "no difference\n"));
   return differences > 0 ? 1 : 0;
 }

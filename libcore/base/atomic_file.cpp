@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file_ops.h"
+#include "base/stop.h"
 
 namespace loongforge {
 namespace {
@@ -59,6 +60,7 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::commit() {
   file_.sync();
   file_.close();
+  check_stop();
   replaceable(final_);
   rename_path(temporary_, final_);
   committed_ = true;

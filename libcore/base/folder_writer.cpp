@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/file_ops.h"
 #include "base/paths.h"
+#include "base/stop.h"
 
 namespace loongforge {
 namespace fs = std::filesystem;
@@ -141,6 +142,7 @@ void check_target(const fs::path& path, bool overwrite, std::string_view must_co
 
 void sync_tree(const fs::path& folder) {
   for (const fs::path& entry : folder_entries(folder, ErrorCode::kFailed)) {
+    check_stop();
     if (link_exists(entry, ErrorCode::kFailed)) continue;
     if (folder_exists(entry, ErrorCode::kFailed)) {
       sync_tree(entry);
@@ -266,6 +268,7 @@ void FolderWriter::replace_aside() {
 
 void FolderWriter::commit() {
   sync_tree(temporary_);
+  check_stop();
   swap_in();
   committed_ = true;
   sync_folder(final_.parent_path());

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,10 +16,14 @@ namespace loongforge::cli {
 namespace {
 
 [[noreturn]] void output_failed(int error) {
+  if (error == EPIPE) throw OutputClosed();
   throw_failed("standard output", std::strerror(error), "what was printed is not complete");
 }
 
 }  // namespace
+
+OutputClosed::OutputClosed()
+    : Error(static_cast<ErrorCode>(128 + SIGPIPE), "standard output", "is closed") {}
 
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) output_failed(errno);

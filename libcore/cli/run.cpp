@@ -75,12 +75,15 @@ int run_invocation(void* context) {
 }  // namespace
 
 int run_guarded(const char* name, int (*body)(void* context), void* context) {
-  signal(SIGPIPE, SIG_IGN);  // a closed reader shows as a failed write, which is reported
+  signal(SIGPIPE, SIG_IGN);  // a closed reader shows as a failed write: OutputClosed
+  signal(SIGXFSZ, SIG_IGN);  // so does a limit on file sizes, as a full disk does
   support::install_log({});
   try {
     const int code = body(context);
     flush_output();
     return code;
+  } catch (const OutputClosed& closed) {
+    return static_cast<int>(closed.code());
   } catch (const Error& error) {
     return report(name, error.what(), error.code());
   } catch (const std::bad_alloc&) {

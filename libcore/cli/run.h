@@ -12,8 +12,8 @@ namespace loongforge::cli {
 using CommandBody = int (*)(const Options& options);
 
 // Returns what the body returned, or the code of the Error that was thrown, printed on one line of
-// standard error as "loongforge <command>: <where>: <what>; <hint>". A broken pipe or a full disk
-// behind standard output is an error too.
+// standard error as "loongforge <command>: <where>: <what>; <hint>". A full disk behind
+// standard output is an error too; one that nobody reads any more ends the command silently.
 LF_API int run_command(const Command& command, int argc, char** argv, CommandBody body);
 
 // The same frame around something that reads its own words (the dispatcher). name: what stands

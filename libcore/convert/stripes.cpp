@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "kernels/nf4_format.h"
 #include "tensor/convert.h"
 
@@ -51,6 +52,7 @@ void StripeConverter::copy(const RowSource& source, const RowSink& sink,
     source.read_raw(r0, r1, rows);
     sink(rows, r1 - r0);
     after(r1);
+    check_stop();
   }
 }
 
@@ -133,6 +135,7 @@ Converted StripeConverter::run(const RowSource& source, DType target, const RowS
     }
     sink({stripe_.data(), static_cast<size_t>((r1 - r0) * row_bytes)}, r1 - r0);
     after(r1);
+    check_stop();
   }
   return result;
 }

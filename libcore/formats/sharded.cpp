@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "formats/torch_file.h"
+#include "support/counted.h"
 #include "support/json.h"
 #include "support/printable.h"
 
@@ -30,7 +31,7 @@ bool plain_file_name(std::string_view name) {
 // model.
 void warn_of_unmapped(const TensorSource& file,
                       const std::unordered_map<std::string_view, size_t>& part_of, size_t part) {
-  size_t count = 0;
+  int64_t count = 0;
   std::string first;
   for (const StoredTensor& tensor : file.tensors()) {
     const auto it = part_of.find(tensor.name);
@@ -38,8 +39,8 @@ void warn_of_unmapped(const TensorSource& file,
     if (count++ == 0) first = printable(tensor.name);
   }
   if (count == 0) return;
-  log_warning(file.path().string() + ": " + std::to_string(count) +
-              " tensors are not in the index and are left out, first: " + first);
+  log_warning(file.path().string() + ": " + support::counted(count, "tensor") +
+              (count == 1 ? " is" : " are") + " not in the index and left out, the first: " + first);
 }
 
 }  // namespace

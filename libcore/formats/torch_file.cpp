@@ -124,7 +124,9 @@ TorchFile::TorchFile(const std::filesystem::path& path)
   if (!state.others.empty()) {
     log_warning(
         name + ": " + std::to_string(state.others.size()) +
-        " entries are no tensors and are left out, first: " + printable(state.others.front()));
+        (state.others.size() == 1 ? " entry is no tensor and left out: "
+                                  : " entries are no tensors and left out, the first: ") +
+        printable(state.others.front()));
   }
   set_tensors(std::move(tensors));
 }

@@ -69,7 +69,9 @@ void Parameters::refresh(ThreadPool& pool, quant::StatsMap* stats, bool measure_
 std::string Parameters::decoded_note() const {
   if (decoded_weights_ == 0) return {};
   return std::to_string(decoded_weights_) +
-         " FP8 weights have scales that are no powers of two in blocks of 128 x 128: they run decoded, in " +
+         (decoded_weights_ == 1 ? " FP8 weight has" : " FP8 weights have") +
+         " scales that are no powers of two in blocks of 128 x 128, and " +
+         (decoded_weights_ == 1 ? "runs decoded, in " : "run decoded, in ") +
          (options_.recipe.precision == quant::RunPrecision::kFp32 ? "fp32" : "bf16, at twice the memory of their codes");
 }
 

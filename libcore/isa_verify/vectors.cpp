@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/paths.h"
 
 namespace loongforge::isa_verify {
 namespace {
@@ -156,7 +157,17 @@ std::string SavedVector::key() const {
   return key;
 }
 
-VectorFile::VectorFile(const std::filesystem::path& path) : file_(path) {}
+namespace {
+
+std::filesystem::path new_path(const std::filesystem::path& path) {
+  if (file_exists(path, ErrorCode::kFailed) && !link_exists(path, ErrorCode::kFailed))
+    throw_usage(path.string() + ": exists", "name another file, or remove this one yourself");
+  return path;  // AtomicFile says what else is there
+}
+
+}  // namespace
+
+VectorFile::VectorFile(const std::filesystem::path& path) : file_(new_path(path)) {}
 
 void VectorFile::add(const Json& vector) {
   pending_ += vector.dump() + "\n";

@@ -32,11 +32,13 @@ LF_API support::Json vector_json(const Operation& operation, const Operands& ope
                                  const std::string& chip);
 // Error(kBadData) "<where>: ..." for what is no vector.
 SavedVector parse_vector(std::string_view line, const std::string& where);
+// In the order of the file, which may hold none.
 LF_API std::vector<SavedVector> read_vectors(const std::filesystem::path& path);
 
 // A file of vectors being written; it appears under its name when it is complete.
 class LF_API VectorFile {
  public:
+  // Error(kUsage) when anything stands at the path: it may be what another chip left, or no vectors.
   explicit VectorFile(const std::filesystem::path& path);
   void add(const support::Json& vector);
   void commit();

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "support/counted.h"
 
 namespace loongforge::models {
 namespace {
@@ -196,9 +197,9 @@ void GraphBuilder::account_for_the_rest() {
     if (unused++ == 0) first = stored.name;
   }
   if (unused > 0) {
-    plan_.warnings.push_back(source_.path().string() + ": " + std::to_string(unused) +
-                             " tensors are not part of the model that " + config_.where +
-                             " describes and were left out, the first: " + first);
+    plan_.warnings.push_back(source_.path().string() + ": " + support::counted(unused, "tensor") +
+                             (unused == 1 ? " is" : " are") + " not part of the model that " +
+                             config_.where + " describes and left out, the first: " + first);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -134,14 +135,19 @@ void sink(LogLevel level, std::string_view message) {
 
 }  // namespace
 
+bool wants_colour(int fd) {
+  const char *no_colour = std::getenv("NO_COLOR"), *term = std::getenv("TERM");
+  return isatty(fd) == 1 && (no_colour == nullptr || *no_colour == '\0') && term != nullptr &&
+         *term != '\0' && std::strcmp(term, "dumb") != 0;
+}
+
 void install_log(const LogOptions& options) {
   auto installed = std::make_unique<Installed>();
   installed->sink = std::make_shared<FdSink>(options.fd);
   installed->logger = std::make_unique<spdlog::logger>("loongforge", installed->sink);
   installed->logger->set_level(level_of(options.level));
   installed->format = options.format;
-  const char* no_colour = std::getenv("NO_COLOR");
-  installed->colour = isatty(options.fd) == 1 && (no_colour == nullptr || *no_colour == '\0');
+  installed->colour = wants_colour(options.fd);
   bool json = options.format == LogFormat::kJson;
   installed->logger->set_formatter(std::make_unique<spdlog::pattern_formatter>(
       json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})" : "[%H:%M:%S] %v",

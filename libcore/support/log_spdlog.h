@@ -2,7 +2,7 @@
 // adapter to spdlog: its header stands in log_spdlog.cpp only.
 //   text: "[12:34:56] message", and "[12:34:56] warning: message" for debug, warning and error
 //   JSON: {"time":"2025-01-31T12:34:56.789Z","level":"info","message":"..."}
-// Colour marks warning and error on a terminal only, and never when NO_COLOR is set to anything.
+// Colour marks warning and error where wants_colour() says so.
 // Thread-safety: install_log() at start only; everything else from any thread, lines never mix.
 #pragma once
 
@@ -20,6 +20,10 @@ struct LogOptions {
   LogFormat format = LogFormat::kText;
   int fd = 2;  // where lines go; not closed
 };
+
+// Whether what goes to fd may have colour: a terminal that TERM names and that is not dumb, and no
+// NO_COLOR.
+LF_API bool wants_colour(int fd);
 
 LF_API void install_log(const LogOptions& options);  // again: replaces the options
 

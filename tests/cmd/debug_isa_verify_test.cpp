@@ -79,7 +79,7 @@ TEST_CASE("a planted fault is found, saved, replayed and told apart") {
   const Outcome found = verify(wrong, failing, false);
   CHECK(found.code == 1);
   CHECK(found.out.find("MISMATCH") != std::string::npos);
-  CHECK(found.out.find("1 operations FAILED") != std::string::npos);
+  CHECK(found.out.find("1 operation FAILED") != std::string::npos);
   CHECK(found.out.find("wrote 64 vectors to " + failing + "\n") != std::string::npos);
   CHECK(verify(write(dir / "formula.ops", isa_verify::kWrongFormula), failing + "2", false).code ==
         1);
@@ -97,6 +97,20 @@ TEST_CASE("a planted fault is found, saved, replayed and told apart") {
   CHECK(unknown.code == 1);
   CHECK(unknown.out.find("no table has it; name its file by --ops") != std::string::npos);
   CHECK(unknown.err.find("no vector of it applies to this CPU") != std::string::npos);
+
+  // A file that is there is not replaced, and one without vectors is no result.
+  const Outcome twice = verify(right, failing, false);
+  CHECK(twice.code == 2);
+  CHECK(twice.err.find(failing + ": exists; name another file") != std::string::npos);
+  CHECK(std::filesystem::file_size(failing) > 1000);
+  const std::string none = (dir / "none.jsonl").string();
+  CHECK(verify(right, none, false).code == 0);
+  for (const Outcome& empty : {debug({"--replay", none}), debug({"--diff", none, "--against", none})}) {
+    CHECK(empty.code == 65);
+    CHECK(empty.out.empty());
+    CHECK(empty.err.find("no vector is in it; --save keeps failing vectors only") != std::string::npos);
+  }
+  CHECK(debug({"--diff", none, "--against", failing}).code == 1);
 
   const std::string one = (dir / "one.jsonl").string(), two = (dir / "two.jsonl").string();
   CHECK(verify(right, one, true).code == 0);

@@ -101,7 +101,7 @@ TEST_CASE("sharded: a tensor outside the map is left out with a warning") {
   CHECK(source.tensors().size() == 2);
   CHECK(source.at("a").bytes == 4);  // from the file that the map names
   CHECK(g_warnings.find(
-            "two.safetensors: 1 tensors are not in the index and are left out, first: a") !=
+            "two.safetensors: 1 tensor is not in the index and left out, the first: a") !=
         std::string::npos);
 }
 

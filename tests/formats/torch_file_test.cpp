@@ -43,7 +43,7 @@ TEST_CASE("torch_file: views, shared storages and every element type as torch re
   g_warnings.clear();
   const auto file = open_tensor_source(torch_dir() / "views.bin");
   loongforge::set_log_sink(nullptr);
-  CHECK(g_warnings.find("views.bin: 2 entries are no tensors and are left out, first: steps") !=
+  CHECK(g_warnings.find("views.bin: 2 entries are no tensors and left out, the first: steps") !=
         std::string::npos);
   CHECK(file->format() == "torch");
   CHECK(file->metadata().empty());

@@ -94,7 +94,7 @@ TEST_CASE("log sink: text shows no control characters out of files") {
   CHECK(got[0].substr(11) == "name ?[2J? ? end");
 }
 
-TEST_CASE("log sink: colour on a terminal, none with NO_COLOR") {
+TEST_CASE("log sink: colour on a terminal that has it, none with NO_COLOR") {
   int master = posix_openpt(O_RDWR | O_NOCTTY);
   if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) {
     MESSAGE("SKIPPED: no pseudo terminal here");
@@ -102,9 +102,21 @@ TEST_CASE("log sink: colour on a terminal, none with NO_COLOR") {
   }
   int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
   REQUIRE(terminal >= 0);
-  unsetenv("NO_COLOR");
-  for (bool colour : {true, false}) {
-    if (!colour) setenv("NO_COLOR", "1", 1);
+  const char* said = getenv("TERM");
+  const std::string term = said != nullptr ? said : "";
+  struct Case {
+    const char *term, *no_colour;
+    bool colour;
+  };
+  for (const auto& [kind, no_colour, colour] :
+       {Case{"xterm", "", true}, Case{"xterm", "1", false}, Case{"dumb", "", false},
+        Case{"", "", false}, Case{nullptr, "", false}}) {
+    setenv("NO_COLOR", no_colour, 1);
+    if (kind != nullptr)
+      setenv("TERM", kind, 1);
+    else
+      unsetenv("TERM");
+    CHECK(wants_colour(terminal) == colour);
     install_log({.fd = terminal});
     log_warning("careful");
     set_log_sink(nullptr);
@@ -115,6 +127,7 @@ TEST_CASE("log sink: colour on a terminal, none with NO_COLOR") {
           colour);
   }
   unsetenv("NO_COLOR");
+  if (said != nullptr) setenv("TERM", term.c_str(), 1);
   close(terminal);
   close(master);
 }
