@@ -35,7 +35,7 @@ constexpr cli::Option kTable[] = {
     {"list", OptionType::kFlag, "false", nullptr, kReport,
      "isa-verify: show the table of operations, run none"},
     {"save", OptionType::kPath, nullptr, "FILE", kReport,
-     "isa-verify: write failing vectors there, at most 64 of an operation"},
+     "isa-verify: write failing vectors to a new file, at most 64 of an operation"},
     {"save-all", OptionType::kFlag, "false", nullptr, kReport,
      "with --save: write every vector, failing or not"},
     {"json", OptionType::kFlag, "false", nullptr, kReport, "print the report as one JSON object"},

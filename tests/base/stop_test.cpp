@@ -35,7 +35,7 @@ TEST_CASE("stop: a signal becomes an Error with the code of a shell, at the next
       LF_CHECK_ERROR(check_stop(), static_cast<ErrorCode>(128 + signal), "nothing was written");
     }
     check_stop();
-    CHECK(handler_of(signal) == before);
+    CHECK((handler_of(signal) == before));
   }
 }
 
@@ -43,11 +43,11 @@ TEST_CASE("stop: what is ignored stays ignored") {
   const auto before = std::signal(SIGHUP, SIG_IGN);
   {
     const StopGuard guard;
-    CHECK(handler_of(SIGHUP) == SIG_IGN);
+    CHECK((handler_of(SIGHUP) == SIG_IGN));
     raise(SIGHUP);
     check_stop();
   }
-  CHECK(handler_of(SIGHUP) == SIG_IGN);
+  CHECK((handler_of(SIGHUP) == SIG_IGN));
   std::signal(SIGHUP, before);
 }
 
