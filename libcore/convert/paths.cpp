@@ -111,7 +111,7 @@ void guard_place(const fs::path& output, std::span<const fs::path> inputs) {
                 "give another output path");
   const char* hint = "give another output path";
   for (const fs::path& input : inputs) {
-    if (input.empty()) continue;
+    if (input.empty() || !path_exists(input)) continue;  // what reads it says so
     if (is_inside(input, output))
       throw_usage("the output " + output.string() + " is or contains the input " + input.string(),
                   hint);
@@ -119,10 +119,11 @@ void guard_place(const fs::path& output, std::span<const fs::path> inputs) {
       throw_usage("the output " + output.string() + " is inside the input " + input.string(), hint);
   }
   for (fs::path at = absolute_path(output).parent_path();; at = at.parent_path()) {
-    for (const OutputKind kind : {OutputKind::kLoongIr, OutputKind::kPeft})
-      if (path_exists(at / marker_of(kind), ErrorCode::kFailed))
+    // The second: of a checkpoint, whatever it trains.
+    for (const std::string_view marker : {ir::kModelFile, std::string_view("trainer_state.json")})
+      if (path_exists(at / marker, ErrorCode::kFailed))
         throw_usage("the output " + output.string() + " is inside " + at.string() +
-                        ", which holds a model (" + std::string(marker_of(kind)) + ")",
+                        ", which holds a model (" + std::string(marker) + ")",
                     hint);
     if (!at.has_relative_path()) return;
   }

@@ -212,5 +212,51 @@ TEST_CASE("models that are empty or truncated end in exit code 65 or 66 and leav
   CHECK(folder.entries() == 4);
 }
 
+TEST_CASE("paths that cannot be looked at, and names that no path has, end in one line") {
+  const TempDir dir;
+  std::filesystem::create_symlink("loop", dir / "loop");
+  const std::string loop = (dir / "loop" / "x").string(), name(300, 'n');
+  const std::string model = (source_dir() / "scripts" / "quickstart" / "tiny_model").string();
+  const std::string out = (dir / "out").string();
+  const char* const look = ": cannot look at: ";
+  check({"train", {"--model_path", loop, "--dataset", "d", "--output_dir", out}, 66, look});
+  check({"train", {"--model_path", model, "--dataset", "d", "--output_dir", loop}, 1, look});
+  check({"train", {"--model_path", model, "--dataset", "d", "--output_dir", (dir / name).string()}, 1,
+         "File name too long"});
+  check({"train", {"--model_path", model, "--adapter", loop, "--dataset", "d", "--output_dir", out}, 66, look});
+  check({"train",
+         {"--model_path", model, "--resume_from_checkpoint", loop, "--dataset", "d", "--output_dir", out},
+         66,
+         look});
+  check({"convert", {"--input-path", loop, "--output-path", out}, 66, look});
+  check({"convert", {"--input-path", model, "--tokenizer_path", loop, "--output-path", out}, 66, look});
+  check({"convert", {"--input-path", model, "--output-path", loop}, 1, look});
+  check({"convert", {"--input-path", model, "--output-path", (dir / name).string()}, 1, "File name too long"});
+  check({"convert", {"--export", "hf", "--input-path", loop, "--output-path", out}, 66, look});
+  check({"convert", {"--export", "gguf", "--input-path", model, "--output-path", loop + ".gguf"}, 1, look});
+
+  check({"convert", {"--input-path=~/x", "--output-path", out}, 66, "a shell replaces ~"});
+  check({"convert", {"--input-path", "Qwen/Qwen3-0.6B", "--output-path", out}, 66, "nothing is downloaded"});
+  check({"train", {"--model_path", "Qwen/Qwen3-0.6B", "--dataset", "d", "--output_dir", out}, 66,
+         "nothing is downloaded"});
+  const std::filesystem::path cache = dir / "models--org--name";
+  std::filesystem::create_directories(cache / "snapshots" / "abc");
+  check({"convert", {"--input-path", cache.string(), "--output-path", out}, 66, "/snapshots/abc"});
+  check({"convert", {"--input-path", model, "--tokenizer_path", cache.string(), "--output-path", out}, 66,
+         "/snapshots/abc"});
+
+  // What git-lfs left in place of each kind of file.
+  const std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n";
+  for (const char* file : {"model.safetensors", "pytorch_model.bin", "tokenizer.json", "m.gguf"}) {
+    const std::filesystem::path folder = dir / (std::string("of-") + file);
+    std::filesystem::copy(model, folder);
+    if (file != std::string("tokenizer.json")) std::filesystem::remove(folder / "model.safetensors");
+    write(folder / file, pointer);
+    const std::string said = std::string(file) + ": is a git-lfs pointer, not the file; run git lfs pull";
+    check({"convert", {"--input-path", folder.string(), "--output-path", out}, 65, said.c_str()});
+  }
+  CHECK_FALSE(std::filesystem::exists(out));
+}
+
 }  // namespace
 }  // namespace loongforge::test

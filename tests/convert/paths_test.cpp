@@ -74,7 +74,7 @@ TEST_CASE("outputs that would destroy an input") {
   // Within any model: a run's checkpoint, another conversion's output.
   std::filesystem::create_directories(dir / "run" / "checkpoint-1");
   CHECK_NOTHROW(guard(dir / "in", dir / "run" / "checkpoint-1" / "a" / "b"));
-  for (const char* marker : {"loongir_model.json", "adapter_config.json"}) {
+  for (const char* marker : {"loongir_model.json", "trainer_state.json"}) {
     test::write_file(dir / "run" / "checkpoint-1" / marker, "{}");
     LF_CHECK_ERROR(guard(dir / "in", dir / "run" / "checkpoint-1" / "a" / "b"), ErrorCode::kUsage,
                    "is inside " + (dir / "run" / "checkpoint-1").string() + ", which holds a model");
