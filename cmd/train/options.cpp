@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cmd/commands.h"
+#include "cmd/train/foreign_names.h"
 #include "cmd/train/idle_options.h"
 #include "cmd/train/precision_options.h"
 #include "data/token_cache.h"
@@ -432,7 +433,8 @@ void fill_mode(const cli::Options& options, train::TrainOptions* result) {
 }  // namespace
 
 constinit const cli::Command train_command = {
-    "train", summary_of("train"), "--model_path M --dataset D --output_dir O [options]", kTable};
+    "train", summary_of("train"), "--model_path M --dataset D --output_dir O [options]", kTable,
+    kForeignNames};
 
 train::TrainOptions train_options(const cli::Options& options) {
   train::TrainOptions result;

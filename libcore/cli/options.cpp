@@ -13,6 +13,12 @@
 namespace loongforge::cli {
 namespace {
 
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(' ');
+  return begin == std::string_view::npos ? std::string_view()
+                                         : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (true) {
@@ -103,6 +109,13 @@ std::string check_choice(const Option& option, std::string_view text, const std:
   refuse(where, text, expected, did_you_mean(text, choices));
 }
 
+// "a, b" is the list "a,b".
+std::string tidy_list(std::string_view text) {
+  std::string list;
+  for (const std::string& word : split(text, ',')) list += "," + std::string(trimmed(word));
+  return list.substr(1);
+}
+
 }  // namespace
 
 std::string option_key(std::string_view name) {
@@ -185,7 +198,9 @@ std::string check_value(const Option& option, std::string_view text, const std::
       if (text.empty()) throw Error(ErrorCode::kUsage, where, "the value is empty");
       if (text.find('\0') != std::string_view::npos)
         throw Error(ErrorCode::kUsage, where, "the value holds a NUL byte");
-      return std::string(text);
+      if (option.type != OptionType::kList) return std::string(text);
+      if (trimmed(text).empty()) throw Error(ErrorCode::kUsage, where, "the value is empty");
+      return tidy_list(text);
   }
   return {};
 }
@@ -261,7 +276,7 @@ Source Options::source(std::string_view name) const { return entry(name).source;
 
 bool Options::given(std::string_view name) const {
   const Entry& found = entry(name);
-  if (found.source == Source::kFlag) return true;
+  if (found.source == Source::kFlag || found.source == Source::kEnvironment) return true;
   if (found.source != Source::kConfig) return false;
   const Option& option = *found.option;
   if (option.preset == nullptr) return true;

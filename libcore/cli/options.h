@@ -44,11 +44,18 @@ struct Option {
   const char* help;  // one line, no final dot
 };
 
+// An option of other programs that users know: what to give here instead, for "unknown option".
+struct ForeignName {
+  const char* name;  // '_' as '-'
+  const char* hint;
+};
+
 struct Command {
   const char* name;      // "train"
   const char* summary;   // one line, no final dot
   const char* synopsis;  // what follows the name in the usage line
   std::span<const Option> options;
+  std::span<const ForeignName> foreign = {};
 };
 
 enum class Source : uint8_t { kUnset, kDefault, kConfig, kEnvironment, kFlag };
@@ -81,8 +88,9 @@ class LF_API Options {
 
   bool has(std::string_view name) const { return source(name) != Source::kUnset; }
   Source source(std::string_view name) const;
-  // The user asked for this value: on the command line, or in a configuration file with another
-  // value than the default (a resolved configuration holds every default, which asks for nothing).
+  // The user asked for this value: on the command line, in the environment, or in a configuration
+  // file with another value than the default (a resolved configuration holds every default, which
+  // asks for nothing).
   bool given(std::string_view name) const;
   // "--lora_rank", "LOONGFORGE_LORA_RANK", "lora_rank in run.json", "default of --lora_rank"
   std::string place(std::string_view name) const;

@@ -50,9 +50,18 @@ std::vector<std::string> all_long_names(std::span<const Option> table) {
   return names;
 }
 
-[[noreturn]] void unknown_flag(std::span<const Option> table, const std::string& word,
-                               std::string_view name) {
-  std::string hint = did_you_mean(name, all_long_names(table), "--");
+// What other programs call it; empty: none that is known.
+std::string foreign_hint(std::span<const ForeignName> foreign, std::string_view name) {
+  const std::string key = option_key(name);
+  for (const ForeignName& each : foreign)
+    if (key == each.name) return each.hint;
+  return {};
+}
+
+[[noreturn]] void unknown_flag(std::span<const Option> table, std::span<const ForeignName> foreign,
+                               const std::string& word, std::string_view name) {
+  std::string hint = foreign_hint(foreign, name);
+  if (hint.empty()) hint = did_you_mean(name, all_long_names(table), "--");
   if (hint.empty()) hint = "-h lists the options";
   throw_usage("unknown option " + word, std::move(hint));
 }
@@ -74,8 +83,9 @@ bool takes_bare(const Option& option) {
 // messages can be given.
 class Normaliser {
  public:
-  Normaliser(std::span<const Option> table, std::span<const char* const> words)
-      : table_(table), words_(words) {}
+  Normaliser(std::span<const Option> table, std::span<const char* const> words,
+             std::span<const ForeignName> foreign)
+      : table_(table), words_(words), foreign_(foreign) {}
 
   std::vector<std::string> run(Request* request) {
     for (; at_ < words_.size(); ++at_) {
@@ -113,7 +123,7 @@ class Normaliser {
         return add(*option, "false");
       option = nullptr;
     }
-    if (option == nullptr) unknown_flag(table_, shown, name);
+    if (option == nullptr) unknown_flag(table_, foreign_, shown, name);
     if (equals != std::string_view::npos) return add(*option, word.substr(equals + 1));
     if (takes_bare(*option)) {
       const bool has_next = at_ + 1 < words_.size();
@@ -161,6 +171,7 @@ class Normaliser {
 
   std::span<const Option> table_;
   std::span<const char* const> words_;
+  std::span<const ForeignName> foreign_;
   size_t at_ = 0;
   std::vector<std::string> result_;
 };
@@ -220,7 +231,8 @@ support::Json read_config(const std::string& path) {
   }
 }
 
-void apply_config(std::span<const Option> table, const std::string& path, Options* options) {
+void apply_config(std::span<const Option> table, std::span<const ForeignName> foreign,
+                  const std::string& path, Options* options) {
   const support::Json config = read_config(path);
   if (!config.is_object())
     throw Error(ErrorCode::kUsage, path,
@@ -230,7 +242,8 @@ void apply_config(std::span<const Option> table, const std::string& path, Option
   for (const auto& [key, value] : config.as_object()) {
     const Option* option = key.size() > 1 ? find_option(table, key) : nullptr;
     if (option == nullptr || is_builtin(*option) || canonical_name(*option) == "config") {
-      std::string hint = did_you_mean(key, all_long_names(table));
+      std::string hint = foreign_hint(foreign, key);
+      if (hint.empty()) hint = did_you_mean(key, all_long_names(table));
       throw Error(ErrorCode::kUsage, path, "unknown key '" + key + "'",
                   option != nullptr ? "it is an option of the command line only" : std::move(hint));
     }
@@ -254,15 +267,16 @@ std::vector<Option> full_table(const Command& command) {
 }
 
 Parsed parse_options(std::span<const Option> table, std::span<const char* const> words,
-                     EnvironmentLookup environment, int max_positionals) {
+                     EnvironmentLookup environment, int max_positionals,
+                     std::span<const ForeignName> foreign) {
   Parsed parsed{Options(table)};
-  std::vector<std::string> normalised = Normaliser(table, words).run(&parsed.request);
+  std::vector<std::string> normalised = Normaliser(table, words, foreign).run(&parsed.request);
   if (parsed.request != Request::kRun) return parsed;
   read_command_line(table, std::move(normalised), max_positionals, &parsed.options);
   read_environment(table, environment, &parsed.options);
   if (parsed.options.has("config")) {
     const std::string path = parsed.options.text("config");
-    apply_config(table, path, &parsed.options);
+    apply_config(table, foreign, path, &parsed.options);
   }
   return parsed;
 }

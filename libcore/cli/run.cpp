@@ -52,7 +52,7 @@ int run_invocation(void* context) {
   const auto& [command, argc, argv, body] = *static_cast<Invocation*>(context);
   const std::vector<Option> table = full_table(command);
   const std::vector<const char*> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const Parsed parsed = parse_options(table, words, environment);
+  const Parsed parsed = parse_options(table, words, environment, 0, command.foreign);
   switch (parsed.request) {
     case Request::kVersion:
       print(version_line() + "\n");

@@ -189,6 +189,50 @@ TEST_CASE("configuration: unknown keys, wrong types, repeats and broken files na
             .starts_with("/nonexistent/x.json"));
 }
 
+TEST_CASE("given is what was asked for: a flag, a variable, a configuration's other value than the default") {
+  const Config config(R"({"lora_rank": 8, "learning_rate": 0.3})");
+  fake_environment() = {{"LOONGFORGE_SEED", "42"}, {"LOONGFORGE_LORA_RANK", ""}};
+  const Options options = parse({"--config", config.path.c_str()}).options;
+  fake_environment().clear();
+  CHECK(options.given("learning_rate"));
+  CHECK_FALSE(options.given("lora_rank"));  // 8 is the default, as a resolved configuration has it
+  const Option rows[] = {{"seed", OptionType::kInt, "42", nullptr, "G", "h"},
+                         {"config", OptionType::kPath, nullptr, nullptr, "G", "h"}};
+  fake_environment() = {{"LOONGFORGE_SEED", "42"}};
+  CHECK(parse_options(rows, std::vector<const char*>{}, look_up).options.given("seed"));
+  fake_environment().clear();
+}
+
+TEST_CASE("spaces around the words of a list do not count") {
+  const Option rows[] = {{"target", OptionType::kList, nullptr, nullptr, "G", "h"},
+                         {"config", OptionType::kPath, nullptr, nullptr, "G", "h"}};
+  const std::vector<const char*> words = {"--target", " q_proj,  v_proj "};
+  const Options options = parse_options(rows, words, look_up).options;
+  CHECK(options.text("target") == "q_proj,v_proj");
+  CHECK(options.list("target") == std::vector<std::string>{"q_proj", "v_proj"});
+  CHECK(check_json_value(rows[0], support::Json::parse(R"([" a", "b "])", "t"), "w") == "a,b");
+  CHECK_THROWS_AS(check_value(rows[0], "  ", "--target"), Error);
+}
+
+TEST_CASE("a name that other programs have for an option gets its hint, on the command line and in a configuration") {
+  const Option rows[] = {{"model_path", OptionType::kPath, nullptr, nullptr, "G", "h"},
+                         {"config", OptionType::kPath, nullptr, nullptr, "G", "h"}};
+  const ForeignName foreign[] = {{"model_name_or_path", "here: --model_path"}};
+  const auto said = [&](std::vector<const char*> words) {
+    try {
+      parse_options(rows, words, look_up, 0, foreign);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  for (const char* word : {"--model_name_or_path", "--model-name-or-path=x"})
+    CHECK(said({word, "x"}).ends_with("; here: --model_path"));
+  CHECK(said({"--model_pth", "x"}).ends_with("did you mean --model_path?"));
+  const Config config(R"({"model_name_or_path": "x"})");
+  CHECK(said({"--config", config.path.c_str()}).ends_with("; here: --model_path"));
+}
+
 TEST_CASE("a resolved configuration reads back to the same values") {
   const Options first =
       parse({"--lr", "3e-7", "--packing", "--no-quick", "--dataset", "d"}).options;
