@@ -59,6 +59,10 @@ Dataset Dataset::load(const DatasetOptions& options, const Tokenizer& tokenizer)
     std::optional<CachedSamples> cached = read_cache(folder, key, tokenizer);
     dataset.from_cache_ = cached.has_value();
     if (!cached) cached = write_cache(folder, key, options, tokenizer);
+    if (cached && dataset.from_cache_ && options.text_chunks != TextChunks::kRecord) {
+      Sample first;  // says so where the chunks have no effect
+      reader.next(first);
+    }
     if (cached) {
       dataset.samples_ = std::move(cached->samples);
       dataset.counts_ = cached->counts;

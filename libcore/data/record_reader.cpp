@@ -29,6 +29,16 @@ void check_utf8(std::string_view text, const std::string& where) {
                    "save the file as UTF-8");
 }
 
+// What a file is that is no text, by its first bytes; empty: nothing that is known.
+std::string_view packed_kind(std::string_view bytes) {
+  static constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+      {"\x1F\x8B", "gzip"}, {"PK\x03\x04", "zip"},          {"\xFD" "7zXZ", "xz"},
+      {"BZh", "bzip2"},     {"\x28\xB5\x2F\xFD", "zstd"}, {"PAR1", "Parquet"}};
+  for (const auto& [magic, kind] : kKinds)
+    if (bytes.starts_with(magic)) return kind;
+  return {};
+}
+
 int64_t count_lines(std::string_view text) {
   return static_cast<int64_t>(std::count(text.begin(), text.end(), '\n'));
 }
@@ -50,6 +60,9 @@ bool parses_as_object(std::string_view line) {
 
 RecordReader::RecordReader(std::string_view bytes, std::string name, Plain plain)
     : text_(bytes), name_(std::move(name)), plain_(plain) {
+  if (const std::string_view kind = packed_kind(text_); plain_ == Plain::kNo && !kind.empty())
+    throw_bad_data(name_, "is a file of " + std::string(kind),
+                   kind == "Parquet" ? "write its records as JSON lines" : "unpack it first");
   if (text_.starts_with("\xFF\xFE") || text_.starts_with("\xFE\xFF"))
     throw_bad_data(at_line(1), "the text is UTF-16", "save the file as UTF-8");
   if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
@@ -135,8 +148,10 @@ bool RecordReader::next_line(Record& record) {
   try {
     record.value = Json::parse(line, record.where);
   } catch (const Error& e) {
+    // A second value stands after a whole one.
+    const bool followed = e.message().find("; expected end of input") != std::string::npos;
     throw_bad_data(record.where, e.message(),
-                   cut_off ? "the file ends in this line: is it complete?"
+                   cut_off && !followed ? "the file ends in this line: is it complete?"
                    : e.message().starts_with("invalid JSON") ? kJsonHint
                                                              : "");
   }

@@ -6,6 +6,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "data/chat_turns.h"
 #include "data/hash.h"
 #include "data/plain_template.h"
@@ -105,7 +106,11 @@ bool SampleReader::read_record() {
   chunks_.clear();
   chunks_given_ = 0;
   if (!reader_.next(record_)) return false;
-  if (!format_) format_ = format_of(record_);
+  if (!format_) {
+    format_ = format_of(record_);
+    if (format_ != Format::kText && options_.text_chunks != TextChunks::kRecord)
+      log_warning(path_.string() + ": --text_chunks has no effect: its records are not text");
+  }
   if (format_ != Format::kText) {
     chunks_.emplace_back();
     return true;

@@ -105,14 +105,22 @@ bool SampleStream::take(Source& source, Sample& sample) {
   throw_bad_data(source.reader->file().string(), "holds no sample to train on");
 }
 
-void SampleStream::next(Sample& sample) {
+bool SampleStream::next_of_pass(Sample& sample) {
   while (true) {
     const bool in_order = strategy_ == MixStrategy::kConcat;
     last_ = in_order ? current_ : draw_.at(pass_, draws_++);
     if (take(sources_[last_], sample)) break;
-    if (!in_order || ++current_ == sources_.size()) begin_pass();
+    if (in_order && ++current_ < sources_.size()) continue;
+    begin_pass();
+    return false;
   }
   ++given_;
+  return true;
+}
+
+void SampleStream::next(Sample& sample) {
+  while (!next_of_pass(sample)) {
+  }
 }
 
 std::string SampleStream::last_file() const { return sources_[last_].reader->file().string(); }

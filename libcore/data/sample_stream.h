@@ -26,6 +26,9 @@ class LF_API SampleStream {
                const MixRule& mix, uint64_t held, const Tokenizer& tokenizer);
 
   void next(Sample& sample);
+  // The same, but false where the pass is over; the next one has begun then.
+  bool next_of_pass(Sample& sample);
+  bool at_begin_of_pass() const { return given_ == 0; }
   std::string last_file() const;  // that it was read from
   const SampleTable& held() const { return held_; }
 

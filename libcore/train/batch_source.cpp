@@ -31,9 +31,14 @@ StreamedBatches::StreamedBatches(data::SampleStream& stream, const StreamShape& 
 void StreamedBatches::read_window() {
   data::SampleTableBuilder table;
   data::Sample sample;
-  for (int64_t i = 0; i < shape_.buffer_samples; ++i) {
-    stream_.next(sample);
-    table.add(sample);
+  const bool from_begin = stream_.at_begin_of_pass();
+  for (int64_t i = 0; i < shape_.buffer_samples;) {
+    if (stream_.next_of_pass(sample)) {
+      table.add(sample);
+      ++i;
+    } else if (from_begin) {
+      break;  // it holds all there is
+    }
   }
   samples_ = data::SampleSet(table.finish());
   const std::vector<Row> rows = make_rows(samples_, shape_.packing, shape_.cutoff_len);
@@ -44,6 +49,10 @@ void StreamedBatches::read_window() {
   rows_.clear();
   for (const uint32_t r : order) rows_.push_back(rows[r]);
   used_ = 0;
+}
+
+void StreamedBatches::read_ahead() {
+  if (rows_.empty()) read_window();
 }
 
 int64_t StreamedBatches::begin_step(int64_t) {

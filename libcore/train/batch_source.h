@@ -18,6 +18,8 @@ namespace loongforge::train {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
+  // Reads what the next step begins with, where it is not in memory: what is wrong there is told now.
+  virtual void read_ahead() {}
   // Makes ready for a step (from 0) and returns its number of micro-batches.
   // REQUIRES steps one after the other, from 0 or from where go_to() led.
   virtual int64_t begin_step(int64_t step) = 0;
@@ -46,7 +48,8 @@ class PlannedBatches : public BatchSource {
 };
 
 struct StreamShape {
-  int64_t buffer_samples = 1;  // read, packed and shuffled together: a window
+  // Read, packed and shuffled together: a window. Of a stream whose passes have fewer, a pass.
+  int64_t buffer_samples = 1;
   int64_t micro_rows = 1, rows_per_step = 1;
   bool packing = false;
   int64_t cutoff_len = 0;
@@ -58,6 +61,7 @@ struct StreamShape {
 class StreamedBatches : public BatchSource {
  public:
   StreamedBatches(data::SampleStream& stream, const StreamShape& shape);  // the stream outlives it
+  void read_ahead() override;
   int64_t begin_step(int64_t step) override;
   graph::Batch batch(int64_t i) const override;
   support::Json place() const override;

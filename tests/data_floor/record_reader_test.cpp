@@ -28,6 +28,26 @@ Read read_all(std::string_view bytes, Plain plain = Plain::kNo) {
 
 #define LF_BAD(bytes, text) LF_CHECK_ERROR(read_all(bytes), ErrorCode::kBadData, text)
 
+TEST_CASE("a packed file and a second object on a line are called what they are") {
+  const auto said = [](std::string_view bytes, Plain plain) {
+    try {
+      RecordReader reader(bytes, "f", plain);
+      for (Record record; reader.next(record);) {
+      }
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("read");
+  };
+  CHECK(said(std::string_view("\x1F\x8B\x08\0\0", 5), Plain::kNo) == "f: is a file of gzip; unpack it first");
+  CHECK(said("PAR1\x15", Plain::kNo) == "f: is a file of Parquet; write its records as JSON lines");
+  CHECK(said("BZh is a name", Plain::kParagraphs) == "read");
+  const std::string two = said(R"({"a": 1}{"b": 2})", Plain::kNo);
+  CHECK(two.ends_with("JSON lines hold one whole JSON object a line; a JSON array starts with ["));
+  for (const char* cut : {R"({"a": "x)", R"({"a": 1, )", R"({"a": tr)"})
+    CHECK_MESSAGE(said(cut, Plain::kNo).ends_with("is it complete?"), cut);
+}
+
 TEST_CASE("JSON lines: numbers of lines, blank ones counted and left out") {
   const Read read = read_all("\n{\"a\":1}\n   \n\t\n{\"a\":2}");
   CHECK(read.kind == RecordReader::Kind::kLines);

@@ -113,6 +113,40 @@ TEST_CASE("a stream of batches goes on from every step, packed or not") {
   }
 }
 
+TEST_CASE("a buffer that is larger than the data holds a pass, not pass after pass") {
+  const Stream files(4);
+  data::SampleStream stream = files.open();
+  StreamedBatches source(stream, {.buffer_samples = int64_t{1} << 30, .rows_per_step = 4});  // would never be full
+  source.read_ahead();
+  std::set<std::string> orders;
+  for (int64_t step = 0; step < 12; ++step) {
+    std::string pass = step_of(source, step);
+    std::erase(pass, ',');
+    orders.insert(pass);
+    std::sort(pass.begin(), pass.end());
+    CHECK(pass == "ABCD");
+  }
+  CHECK(orders.size() > 3);  // each is shuffled anew
+}
+
+TEST_CASE("what is read ahead changes nothing, and its faults come before any step") {
+  const Stream files(9);
+  data::SampleStream one = files.open(), two = files.open();
+  const StreamShape shape{.buffer_samples = 4, .micro_rows = 2, .rows_per_step = 3};
+  StreamedBatches plain(one, shape), ahead(two, shape);
+  ahead.read_ahead();
+  CHECK(ahead.place().dump() == plain.place().dump());
+  for (int64_t step = 0; step < 7; ++step) {
+    CHECK(step_of(ahead, step) == step_of(plain, step));
+    ahead.read_ahead();
+    CHECK(ahead.place().dump() == plain.place().dump());
+  }
+  write_file(files.file, "{\"text\": \"A\"}\n{\"text\": 5}\n");
+  data::SampleStream bad = files.open();
+  StreamedBatches source(bad, shape);
+  LF_CHECK_ERROR(source.read_ahead(), ErrorCode::kBadData, "d.jsonl");
+}
+
 TEST_CASE("a place that the data does not have is refused") {
   const Stream files(6);
   data::SampleStream stream = files.open();
