@@ -248,9 +248,12 @@ void ParameterLoader::check_patterns() {
   for (const std::string& pattern : patterns) {
     bool used = false;
     for (size_t n = 0; n < names.size(); ++n) used |= rounded[n] && quant::layer_match(pattern, names[n]);
-    if (!used) no_effect("--fp8_scale_override " + pattern, "nothing that it matches");
+    if (used) continue;
+    params_->idle_scaling_.insert(pattern);
+    no_effect("--fp8_scale_override " + pattern, "nothing that it matches");
   }
   if (std::find(rounded.begin(), rounded.end(), true) != rounded.end()) return;
+  params_->idle_scaling_.insert("");
   if (recipe.scale_factor != 1.0f) no_effect("--fp8_scale_factor", "nothing");
   if (recipe.fp8() && recipe.scales != quant::ScaleRecipe::kBlock) no_effect("--fp8_recipe", "nothing");
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -131,6 +132,8 @@ class LF_API Parameters {
   int64_t decoded_weights() const { return decoded_weights_; }
   // What is asked for and has no effect on this model, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
+  // Patterns of --fp8_scale_override that have no effect; "": --fp8_scale_factor has none.
+  const std::set<std::string>& idle_scaling() const { return idle_scaling_; }
   std::string decoded_note() const;  // one line that says so; empty when there are none
   size_t resident_bytes() const;  // packed weights, vectors, masters, adapters: what loading takes, declared or loaded
 
@@ -144,6 +147,7 @@ class LF_API Parameters {
   std::map<std::string, Adapter> adapters_;
   std::vector<Trainable> trainables_;
   std::vector<std::string> notes_;
+  std::set<std::string> idle_scaling_;
   AlignedBuffer packed_, masters_, masters_bf16_;
   int64_t trainable_floats_ = 0, master_floats_ = 0, master_bf16s_ = 0, parameter_count_ = 0, linear_count_ = 0, decoded_weights_ = 0;
 };

@@ -10,24 +10,23 @@
 #include "base/paths.h"
 #include "formats/peft.h"
 #include "graph/parameter_loader.h"
+#include "train/checkpoint_manifest.h"
 
 namespace loongforge::train {
 
-namespace {
-
-// A run's folder holds adapters one level down.
-void check_folder(const std::filesystem::path& folder) {
+std::filesystem::path adapter_folder(const std::filesystem::path& path) {
   constexpr const char* kConfig = "adapter_config.json";
-  if (!folder_exists(folder) || path_exists(folder / kConfig)) return;
-  const std::filesystem::path latest = folder / "latest";
-  throw_no_input(folder.string(), "holds no PEFT adapter (adapter_config.json)",
+  if (!folder_exists(path) || path_exists(path / kConfig)) return path;
+  std::vector<std::filesystem::path> found;
+  for (const auto& [step, folder] : list_checkpoints(path))
+    if (path_exists(folder / kConfig)) found.push_back(folder);
+  if (found.size() == 1) return found[0];
+  const std::filesystem::path latest = path / "latest";
+  throw_no_input(path.string(), found.empty() ? "holds no PEFT adapter (adapter_config.json)" : "holds more than one PEFT adapter",
                  path_exists(latest / kConfig) ? "did you mean " + latest.string() + "?" : "");
 }
 
-}  // namespace
-
 graph::LoraOptions adapter_options(const std::filesystem::path& folder) {
-  check_folder(folder);
   const formats::PeftAdapter adapter(folder);
   graph::LoraOptions options;
   options.rank = adapter.config().r;

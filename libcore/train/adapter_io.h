@@ -10,6 +10,10 @@
 
 namespace loongforge::train {
 
+// The adapter that a path names: itself, or the one checkpoint of a run's folder. Error(kNoInput) for a folder without one or
+// with several.
+LF_API std::filesystem::path adapter_folder(const std::filesystem::path& path);
+
 // What an adapter folder asks of Parameters: its modules, ranks and scales. Throws Error where it cannot be read.
 LF_API graph::LoraOptions adapter_options(const std::filesystem::path& folder);
 

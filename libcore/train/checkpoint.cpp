@@ -17,14 +17,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The newest `keep`, the one just written and the best one stay.
+// The newest `keep`, the one just written and the best one stay, and all that is not ours alone.
 void remove_old(const fs::path& output_dir, const CheckpointState& state, int64_t keep) {
-  const auto all = list_checkpoints(output_dir);
-  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
-    const auto& [step, folder] = all[i];
+  int64_t newer = 0;
+  for (const auto& [step, folder] : list_checkpoints(output_dir)) {
+    if (!is_own_checkpoint(folder) || ++newer <= keep) continue;
     if (step == state.step || step == state.best.checkpoint_step) continue;
+    if (const std::string name = unlisted_entry(folder); !name.empty()) {
+      log_warning("an old checkpoint is kept: " + (folder / name).string() + " is not the run's");
+      continue;
+    }
     try {
-      remove_tree(folder);
+      remove_checkpoint(folder);
     } catch (const Error& e) {
       log_warning(std::string("an old checkpoint cannot be removed: ") + e.what());
     }

@@ -9,6 +9,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/file_ops.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "support/json.h"
@@ -55,6 +56,20 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
+// The names that our manifest lists and its own; empty: there is none that can be read.
+std::optional<std::set<std::string>> listed_names(const fs::path& folder) {
+  if (!file_exists(folder / kManifest)) return {};
+  try {
+    const Json manifest = support::read_json((folder / kManifest).string());
+    if (manifest.at("format").as_int() != kFormat) return {};
+    std::set<std::string> names = {kManifest};
+    for (const Json& file : manifest.at("files").as_array()) names.insert(file.at("name").as_string());
+    return names;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 // Name by name, in the order of the manifest.
 void verify_file(const fs::path& folder, const Json& file, const std::string& where, std::set<std::string>* listed) {
   const std::string& name = file.at("name").as_string("name");
@@ -88,6 +103,34 @@ std::vector<std::pair<int64_t, fs::path>> list_checkpoints(const fs::path& outpu
       found.emplace_back(*step, entry);
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   return found;
+}
+
+bool has_manifest(const fs::path& folder) { return listed_names(folder).has_value(); }
+
+bool is_own_checkpoint(const fs::path& folder) {
+  return has_manifest(folder) || file_exists(folder / kOwnStateFile) || folder_entries(folder).empty();
+}
+
+std::string unlisted_entry(const fs::path& folder) {
+  static const std::set<std::string> kAlways = {kManifest, kTrainerStateFile, kOwnStateFile, "optimizer.safetensors",
+                                                "adapter_config.json", "adapter_model.safetensors", "scaling.safetensors"};
+  std::set<std::string> listed = listed_names(folder).value_or(std::set<std::string>{});
+  listed.insert(kAlways.begin(), kAlways.end());
+  for (const fs::path& entry : folder_entries(folder)) {
+    const std::string name = entry.filename().string();
+    if (!listed.contains(name) || folder_exists(entry)) return name;
+  }
+  return {};
+}
+
+void remove_checkpoint(const fs::path& folder) {
+  const std::set<std::string> last = {kManifest, kOwnStateFile};
+  std::vector<fs::path> paths;
+  for (const fs::path& entry : folder_entries(folder))
+    if (!last.contains(entry.filename().string())) paths.push_back(entry);
+  for (const std::string& name : last) paths.push_back(folder / name);
+  for (const fs::path& path : paths) remove_tree(path);
+  remove_tree(folder);
 }
 
 void write_manifest(const fs::path& folder) {

@@ -13,6 +13,12 @@
 
 namespace loongforge::train {
 
+inline constexpr const char* kMetricsFile = "metrics.jsonl";
+
+// Takes out of a metrics.jsonl the records of steps above last_step, which the run will take again, and a torn last line. Other
+// lines stay as they are. Atomic: a file that another program follows is replaced by another. Absent: nothing is done.
+void cut_metrics(const std::filesystem::path& file, int64_t last_step);
+
 class MetricSinks {
  public:
   // first_step: the next one that will be reported; what TensorBoard knows from it on is of a run that was cut off.

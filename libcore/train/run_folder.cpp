@@ -4,8 +4,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -15,11 +15,18 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "train/checkpoint_manifest.h"
+#include "train/metric_sinks.h"
 #include "train/trainer_state.h"
 
 namespace loongforge::train {
 
 namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kLinks[] = {"latest", "best", "final"};
+constexpr const char* kEvents = "runs";
+
+}  // namespace
 
 RunFolder::RunFolder(fs::path path) : path_(path.lexically_normal()) {
   if (!path_.has_filename()) path_ = path_.parent_path();  // "out/"
@@ -60,19 +67,53 @@ std::optional<fs::path> RunFolder::resume(const std::string& from) {
   return resumed_;
 }
 
-void RunFolder::begin(bool remove_old) {
-  static const std::set<std::string> kLinks = {"latest", "best", "final"};
-  for (const std::string& name : kLinks) {  // now, rather than at the first checkpoint
-    if (!remove_old && entry_exists(path_ / name) && !link_exists(path_ / name))
-      throw_usage((path_ / name).string() + " is no link to a checkpoint", "a copy made without links has such (scp -r): remove it");
+// A checkpoint is replaced by that of the same step: what others put there must not go with it.
+void RunFolder::check_in_the_way(int64_t from, int64_t to) const {
+  for (const auto& [step, folder] : list_checkpoints(path_)) {
+    if (step <= from || step > to) continue;
+    if (!is_own_checkpoint(folder))
+      throw_usage(folder.string() + " is no checkpoint of this program, and this run would write one there", "move it, or choose another --output_dir");
+    if (!has_manifest(folder)) continue;  // damaged: to go on from the one before it is what helps
+    if (const std::string name = unlisted_entry(folder); !name.empty())
+      throw_usage((folder / name).string() + " is not the run's, which will replace that checkpoint", "move it elsewhere");
   }
+}
+
+std::vector<fs::path> RunFolder::left_by_earlier_run() const {
+  std::vector<fs::path> found;
+  const auto take_checkpoint = [&](const fs::path& folder) {
+    if (const std::string name = unlisted_entry(folder); !name.empty())
+      throw_usage("--overwrite_output_dir: " + (folder / name).string() + " is not of the run that wrote " + folder.filename().string(),
+                  "move it, or remove the checkpoint yourself; nothing has been removed");
+    found.push_back(folder);
+  };
+  for (const auto& [step, folder] : list_checkpoints(path_))
+    if (is_own_checkpoint(folder)) take_checkpoint(folder);
+  for (const char* name : kLinks) {
+    if (link_exists(path_ / name)) found.push_back(path_ / name);
+    else if (folder_exists(path_ / name) && is_own_checkpoint(path_ / name)) take_checkpoint(path_ / name);  // a copy made without links
+  }
+  for (const char* name : {kTrainerStateFile, kMetricsFile})
+    if (file_exists(path_ / name)) found.push_back(path_ / name);
+  if (folder_exists(path_ / kEvents) && !link_exists(path_ / kEvents))
+    for (const fs::path& entry : folder_entries(path_ / kEvents))
+      if (entry.filename().string().starts_with("events.out.tfevents.") && file_exists(entry)) found.push_back(entry);
+  return found;
+}
+
+void RunFolder::begin(bool remove_old, int64_t from, int64_t to) {
+  std::vector<fs::path> old;
+  if (remove_old) old = left_by_earlier_run();
+  for (const char* name : kLinks) {  // now, rather than at the first checkpoint
+    const fs::path link = path_ / name;
+    if (entry_exists(link) && !link_exists(link) && std::find(old.begin(), old.end(), link) == old.end())
+      throw_usage(link.string() + " is no link to a checkpoint", "a copy made without links has such (scp -r): remove it");
+  }
+  check_in_the_way(from, to);
   begun_ = true;
-  if (!remove_old) return;
-  static const std::set<std::string> kOurs = {kTrainerStateFile, "metrics.jsonl", "runs"};
-  for (const fs::path& entry : folder_entries(path_)) {
-    const std::string name = entry.filename().string();
-    if (name.starts_with(kCheckpointPrefix) || kOurs.contains(name) || kLinks.contains(name)) remove_tree(entry);
-  }
+  for (const fs::path& path : old) folder_exists(path) && !link_exists(path) ? remove_checkpoint(path) : remove_tree(path);
+  std::error_code ignored;  // it is not empty
+  if (remove_old) fs::remove(path_ / kEvents, ignored);
 }
 
 fs::path RunFolder::checkpoint(int64_t step) const {

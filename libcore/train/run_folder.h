@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace loongforge::train {
 
@@ -21,14 +22,19 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   // What --resume_from_checkpoint names, verified: "true" is the newest checkpoint that verifies, empty none.
   std::optional<std::filesystem::path> resume(const std::string& from);
-  // From here on the folder is this run's. remove_old: what an earlier run left goes.
-  void begin(bool remove_old);
+  // From here on the folder is this run's, which writes checkpoints of the steps above `from` up to `to`. remove_old: what an
+  // earlier run wrote goes, and nothing else. Error(kUsage), before anything is removed, where that would cost other files or
+  // other files are in the way.
+  void begin(bool remove_old, int64_t from = 0, int64_t to = INT64_MAX);
   // The checkpoint of a step: here, or beside the one resumed from where the run was continued in another folder.
   std::filesystem::path checkpoint(int64_t step) const;
   // `final` names the checkpoint that is the run's result.
   void point_final(const std::filesystem::path& checkpoint);
 
  private:
+  void check_in_the_way(int64_t from, int64_t to) const;
+  std::vector<std::filesystem::path> left_by_earlier_run() const;
+
   std::filesystem::path path_;
   std::optional<std::filesystem::path> resumed_;
   int lock_ = -1;

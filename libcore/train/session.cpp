@@ -16,6 +16,7 @@
 #include "support/json.h"
 #include "topo/machine.h"
 #include "train/adapter_io.h"
+#include "train/input_paths.h"
 #include "train/training_data.h"
 
 namespace loongforge::train {
@@ -82,29 +83,11 @@ void check_options(const TrainOptions& o) {
     throw_usage("--adapter_path needs --finetuning_type lora");
 }
 
-void check_paths(const TrainOptions& o) {
-  namespace fs = std::filesystem;
-  if (!path_exists(o.model_path)) throw_absent(o.model_path);
-  if (!o.adapter_path.empty()) adapter_options(o.adapter_path);
-  if (o.eval_only || o.preview > 0) return;
-  if (o.output_dir.empty()) {
-    if (o.dry_run) return;
-    throw_usage("--output_dir is missing", "name a folder for checkpoints");
-  }
-  const fs::path output = o.output_dir;
-  if (path_exists(output, ErrorCode::kFailed) && !folder_exists(output)) throw_usage("--output_dir " + o.output_dir + " is no folder");
-  const std::string& resume = o.resume_from_checkpoint;
-  if (!resume.empty() && resume != "true" && !folder_exists(resume)) throw_absent(resume, "is no checkpoint folder");
-  if (o.dry_run) return;  // writes nothing
-  if (resume.empty() && !o.overwrite_output_dir && path_exists(output / "run_config.json", ErrorCode::kFailed))
-    throw_usage(o.output_dir + " already holds a run",
-                "continue it with --resume_from_checkpoint, or start anew with --overwrite_output_dir");
-}
-
 Session::Session(const TrainOptions& options, const Output& output)
     : options_(options), output_(output), scaling_(options.recipe) {
   check_options(options);
-  check_paths(options);
+  if (!options.adapter_path.empty()) options_.adapter_path = adapter_folder(options.adapter_path);
+  check_paths(options_);
   for (const std::string& note : options.precision_notes) log_info(note);
   if (options.recipe.activations == quant::Activations::kCompute && kernels::native_fp8() != nullptr)
     log_info(std::string("--fp8_activations compute: products run on this CPU's FP8 instructions (") + kernels::native_fp8()->name +
@@ -196,6 +179,14 @@ std::vector<std::string> Session::lora_targets() const {
 quant::Recipe Session::recipe() const {
   quant::check_recipe(options_.recipe);
   return options_.recipe;
+}
+
+std::string Session::recipe_text(const graph::Parameters& params) const {
+  quant::Recipe used = recipe();
+  const std::set<std::string>& idle = params.idle_scaling();
+  std::erase_if(used.scale_overrides, [&](const quant::ScaleOverride& each) { return idle.contains(each.pattern); });
+  if (idle.contains("")) used.scale_factor = 1;
+  return used.describe(reader_->model().quantize == "nf4");
 }
 
 graph::ParameterOptions Session::parameter_options() const {

@@ -35,9 +35,8 @@ class Session {
   graph::ParameterOptions parameter_options() const;             // of the run's precision and fine-tuning type
   quant::Recipe recipe() const;                                  // what the --fp8_ flags ask for
   quant::ScalingState& scaling() { return scaling_; }            // of delayed scaling: training adds, evaluation reads
-  std::string recipe_text() const {                              // in one line, for the log
-    return recipe().describe(reader_->model().quantize == "nf4");
-  }
+  // In one line, for the log: what has an effect on these parameters.
+  std::string recipe_text(const graph::Parameters& params) const;
   // Error(kUsage) where a LoRA flag that was given says other than the adapter that was read.
   void check_adapter(const graph::LoraOptions& file, const std::string& where) const;
   graph::PlanOptions plan_options(graph::PlanMode mode, int64_t max_positions) const;
@@ -80,7 +79,5 @@ class Session {
 
 // Throws Error(kUsage) for values that no run can have, naming the flag.
 void check_options(const TrainOptions& options);
-// What the file system can refuse before any data is read: the model, the output folder, a checkpoint, an adapter.
-void check_paths(const TrainOptions& options);
 
 }  // namespace loongforge::train

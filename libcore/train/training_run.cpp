@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/process_memory.h"
+#include "graph/parameter_loader.h"
 #include "optim/clip.h"
 #include "optim/schedule.h"
 #include "support/counted.h"
@@ -19,6 +20,7 @@
 #include "train/dropout.h"
 #include "train/evaluate.h"
 #include "train/fp8_report.h"
+#include "train/run_identity.h"
 #include "train/scaling_io.h"
 #include "train/signals.h"
 
@@ -42,20 +44,6 @@ int64_t embedding_parameters(const ir::Model& model) {
     if (const ir::TensorEntry* entry = model.find_tensor(weight->second)) count += entry->rows() * entry->cols();
   }
   return count;
-}
-
-// The options behind a key of run_identity().
-std::string identity_word(const std::string& key) {
-  static const std::map<std::string, std::string> kWords = {
-      {"micro_batch_rows", "--per_device_train_batch_size"},
-      {"global_batch_rows", "number of rows a step (--per_device_train_batch_size, --gradient_accumulation_steps, --global_batch_size)"},
-      {"total_steps", "number of steps (--max_steps, --num_train_epochs, or the size of the dataset)"},
-      {"data", "choice of data (--train_on_prompt, --mask_history, --template, --text_chunks, --max_samples, --val_size, --mix_strategy, "
-               "--dataset_weights, --streaming, --buffer_size)"},
-      {"dataset_crc32c", "dataset"},
-      {"rows", "number of rows of the dataset"}};
-  const auto word = kWords.find(key);
-  return word == kWords.end() ? "--" + key : word->second;
 }
 
 std::vector<optim::ParameterView> views_of(const graph::Parameters& params) {
@@ -82,34 +70,6 @@ TrainingRun::TrainingRun(Session& session, const TrainingData& data)
       rounding_(session.options().seed, session.pool().threads()),
       overflow_(session.options().fp8_overflow_log_level) {}
 
-// What decides the bits of a run: must be the same to continue it.
-Json TrainingRun::run_identity() const {
-  Json run = Json::object();
-  run.set("finetuning_type", options_.finetuning_type == FinetuningType::kFull ? "full" : "lora");
-  run.set("seed", static_cast<int64_t>(options_.seed));
-  run.set("micro_batch_rows", options_.per_device_train_batch_size);
-  run.set("global_batch_rows", shape_.rows_per_step);
-  run.set("reduce_lanes", shape_.lanes);
-  run.set("packing", options_.packing);
-  run.set("cutoff_len", options_.cutoff_len);
-  run.set("total_steps", shape_.plan.total_steps());
-  run.set("data", data_identity(options_));
-  run.set("dataset_crc32c", static_cast<int64_t>(data_.content_hash));
-  run.set("rows", static_cast<int64_t>(shape_.rows.size()));
-  return run;
-}
-
-void TrainingRun::check_identity(const Json& saved) const {
-  const Json now = run_identity();
-  for (const auto& [key, value] : now.as_object()) {
-    const Json* before = saved.find(key);
-    if (before == nullptr || !(*before == value))
-      throw_usage("the checkpoint was made with another " + identity_word(key) + " (" +
-                      (before == nullptr ? "none" : before->dump()) + ", now " + value.dump() + ")",
-                  "resume with the options and data of the run, or start anew in another --output_dir");
-  }
-}
-
 // Precision may change from one start to the next; what was trained so far stays as it is.
 void TrainingRun::adopt_recipe() {
   const std::string now = recipe_text(options_);
@@ -123,9 +83,10 @@ void TrainingRun::adopt_recipe() {
 void TrainingRun::prepare_weights() {
   graph::ParameterOptions options = session_.parameter_options();
   const ir::Reader* reader = &session_.reader();
+  const Json identity = run_identity(options_, shape_, data_, session_.reader().model());
   if (resume_) {
     state_ = read_state(*resume_);
-    check_identity(state_.run);
+    check_identity(state_.run, identity);
     if (options.train_all) {
       checkpoint_reader_ = std::make_unique<ir::Reader>(*resume_);
       reader = checkpoint_reader_.get();
@@ -136,7 +97,7 @@ void TrainingRun::prepare_weights() {
       options.lora_options.dropout = asked.dropout;
     }
   } else {
-    state_.run = run_identity();
+    state_.run = identity;
     if (options.train_all && session_.reader().model().quantize == "fp8")
       log_warning("full fine-tuning starts from FP8 weights: convert the model with --quantize bf16 to keep their precision");
   }
@@ -193,7 +154,7 @@ void TrainingRun::announce() const {
            share + "); " + (data_.stream ? "streamed rows" : counted(static_cast<int64_t>(shape_.rows.size()), "row")) + ", " + std::to_string(shape_.rows_per_step) +
            " a step, " + counted(shape_.plan.total_steps(), "step") + "; threads " +
            std::to_string(session_.pool().threads()));
-  log_info(session_.recipe_text());
+  log_info(session_.recipe_text(p));
   session_.warn_of_length(std::max(shape_.longest_document, data_.eval ? data_.eval->longest() : 0), data_.stream != nullptr);
   session_.log_notes(p);
   const int64_t buffers = engine_->buffers_needed(shape_.micro_batches_per_step);
@@ -201,8 +162,12 @@ void TrainingRun::announce() const {
   log_info("gradients: summed in " + std::to_string(shape_.lanes) + (shape_.lanes == 1 ? " lane, " : " lanes, ") +
            std::to_string(buffers) + (buffers == 1 ? " buffer, " : " buffers, ") + megabytes(bytes));
   if (!resume_) return;
+  const std::string end = resume_->string() + " is the end of the run: ", nothing = ", nothing is left to train";
   if (state_.step >= shape_.plan.total_steps())
-    log_info(resume_->string() + " is the end of the run: all " + counted(state_.step, "step") + " are done, nothing is left to train");
+    log_info(end + (state_.step == 1 ? "its one step is" : "all " + counted(state_.step, "step") + " are") + " done" + nothing);
+  else if (should_stop(best_rules(), state_.best))
+    log_info(end + "it was stopped early at step " + std::to_string(state_.step) + " of " + std::to_string(shape_.plan.total_steps()) +
+             ", after " + counted(state_.best.without_improvement, "evaluation") + " without improvement" + nothing);
   else
     log_info("continued from " + resume_->string() + " at step " + std::to_string(state_.step));
 }
@@ -412,6 +377,23 @@ void TrainingRun::load_model(const fs::path& checkpoint) {
   params_ = graph::Parameters::load(*checkpoint_reader_, options, session_.pool());
 }
 
+// The options, and of an adapter that was read what it has rather than what the options would have made.
+std::string TrainingRun::resolved_config() const {
+  if (options_.resolved_config_json.empty()) return "{}\n";
+  const graph::LoraOptions& lora = params_->options().lora_options;
+  if (params_->options().train_all || lora.source.is_null()) return options_.resolved_config_json;
+  Json config = Json::parse(options_.resolved_config_json, "run_config.json");
+  std::set<std::string> leaves;
+  for (const auto& [path, module] : lora.modules) leaves.insert(graph::module_leaf(path));
+  Json targets = Json::array();
+  for (const std::string& leaf : leaves) targets.push_back(leaf);
+  config.set("lora_rank", lora.rank);
+  config.set("lora_alpha", static_cast<double>(lora.alpha));
+  config.set("use_rslora", lora.rslora);
+  config.set("lora_target", std::move(targets));
+  return config.dump(2) + "\n";
+}
+
 bool TrainingRun::due(Strategy strategy, int64_t steps) const {
   if (strategy == Strategy::kSteps) return state_.step % steps == 0;
   if (strategy == Strategy::kEpoch) return state_.step % shape_.plan.steps_per_epoch() == 0;
@@ -425,10 +407,10 @@ int TrainingRun::run() {
   resume_ = folder_->resume(options_.resume_from_checkpoint);
   prepare_weights();
   check_disk();
-  folder_->begin(!resume_ && options_.overwrite_output_dir);
+  batches_->read_ahead();
+  folder_->begin(!resume_ && options_.overwrite_output_dir, state_.step, shape_.plan.total_steps());
   const fs::path& output_dir = folder_->path();
-  write_text_atomic(output_dir / "run_config.json", options_.resolved_config_json.empty() ? std::string("{}\n")
-                                                                                           : options_.resolved_config_json);
+  write_text_atomic(output_dir / "run_config.json", resolved_config());
   Json info = Json::object();  // beside the configuration: what the run was made of
   info.set("version", LF_VERSION);
   info.set("model", base_model());
@@ -446,6 +428,8 @@ int TrainingRun::run() {
   if (!data_.stream) info.set("trained_tokens", data_.trained_tokens);
   write_text_atomic(output_dir / "run_info.json", info.dump(2) + "\n");
   announce();
+  // A run that goes on takes these steps again; one that was to be resumed and had no checkpoint, all.
+  if (!options_.resume_from_checkpoint.empty()) cut_metrics(output_dir / kMetricsFile, resume_ ? state_.step : -1);
   sinks_.emplace(output_dir, options_.report_to_jsonl, options_.report_to_tensorboard, state_.step > 0 ? state_.step + 1 : 0);
   const Strategy eval_strategy =
       options_.eval_strategy == Strategy::kNo && data_.eval && options_.eval_steps > 0 ? Strategy::kSteps
@@ -462,7 +446,7 @@ int TrainingRun::run() {
     if (skipped_in_a_row_ > 0) ++state_.nonfinite_steps;
     if (skipped_in_a_row_ >= options_.max_nonfinite_steps)
       throw_failed("", counted(skipped_in_a_row_, "step") + " in a row had gradients that are not finite",
-                   "lower --learning_rate; the last checkpoint is intact");
+                   std::string("lower --learning_rate") + (resume_ || saved_step_ >= 0 ? "; the last checkpoint is intact" : ""));
     bool last = state_.step == shape_.plan.total_steps();
     if (evaluates && (last || due(eval_strategy, options_.eval_steps))) {
       evaluate_now();

@@ -78,8 +78,6 @@ class TrainingRun {
 
  private:
   void prepare_weights();
-  support::Json run_identity() const;
-  void check_identity(const support::Json& saved) const;
   void adopt_recipe();
   void finish_fp8(StepFacts* facts, quant::StatsMap* stats);
   void fp8_summary();
@@ -97,6 +95,7 @@ class TrainingRun {
   void save();
   bool due(Strategy strategy, int64_t steps) const;
   std::string base_model() const;
+  std::string resolved_config() const;
   void show(const support::Json& line, const std::string& text) const;
   BestRules best_rules() const;
   TrainerFacts trainer_facts() const;

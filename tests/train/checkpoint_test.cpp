@@ -118,6 +118,22 @@ TEST_CASE("the best checkpoint and the one just written outlive the limit") {
   CHECK(fs::read_symlink(dir / "latest") == "checkpoint-2");
 }
 
+TEST_CASE("the limit removes nothing that a run did not write") {
+  Rig rig(false);
+  TempDir dir;
+  for (int64_t step : {5, 6}) rig.save(dir.path(), step);
+  std::ofstream(dir / "checkpoint-5" / "notes.txt") << "mine";
+  fs::create_directory(dir / "checkpoint-4");  // another program's
+  std::ofstream(dir / "checkpoint-4" / "pytorch_model.bin") << "x";
+  fs::create_directory(dir / "checkpoint-99");  // does not count as the newest
+  std::ofstream(dir / "checkpoint-99" / "pytorch_model.bin") << "x";
+  for (int64_t step : {7, 8}) rig.save(dir.path(), step);
+  for (const char* kept : {"checkpoint-4", "checkpoint-5/notes.txt", "checkpoint-5/manifest.json", "checkpoint-7", "checkpoint-8",
+                           "checkpoint-99/pytorch_model.bin"})
+    CHECK_MESSAGE(fs::exists(dir / kept), kept);
+  CHECK_FALSE(fs::exists(dir / "checkpoint-6"));
+}
+
 TEST_CASE("what stands in a checkpoint's place is replaced when it is a folder, else named") {
   Rig rig(false);
   TempDir dir;

@@ -47,3 +47,27 @@ TEST_CASE("without a place nothing is written; a place that cannot be written is
   LF_CHECK_ERROR(train::MetricSinks(dir.path(), true, false, 1), ErrorCode::kFailed,
                  "metrics.jsonl");
 }
+
+TEST_CASE("of metrics, what a continued run takes again is cut off, and nothing else") {
+  TempDir dir;
+  const auto file = dir / "metrics.jsonl";
+  train::cut_metrics(file, 5);  // absent
+  CHECK(dir.entries() == 0);
+  const std::string head = "{\"event\":\"eval\",\"step\":0}\n{\"event\":\"step\",\"step\":199}\n{\"event\":\"step\",\"step\":200}\n"
+                           "{\"event\":\"eval\",\"step\":200}\n";
+  const std::string tail = "{\"event\":\"step\",\"step\":201}\n{\"event\":\"eval\",\"step\":213}\n";
+  const std::string others = "# a note\n{\"mine\":1}\n[201]\n\n";
+  write_file(file, head + tail + others + "{\"event\":\"step\",\"st");
+  train::cut_metrics(file, 200);
+  CHECK(read_text(file) == head + others);
+  const auto time = std::filesystem::last_write_time(file);
+  train::cut_metrics(file, 200);  // nothing to do
+  CHECK(read_text(file) == head + others);
+  CHECK(std::filesystem::last_write_time(file) == time);
+  train::cut_metrics(file, -1);
+  CHECK(read_text(file) == others);
+  write_file(file, "");
+  train::cut_metrics(file, 200);
+  CHECK(read_text(file).empty());
+  CHECK(dir.entries() == 1);
+}
