@@ -85,12 +85,17 @@ const Rule kRules[] = {
     {kTrain | kEvaluate,
      {"sample_max_new_tokens", "sample_temperature", "sample_top_p", "sample_top_k"}, has_prompts,
      "there are no --sample_prompts"},
+    {kTrain, {"save_total_limit"},
+     [](const TrainOptions& run) {
+       return run.save_strategy != Strategy::kNo || !run.resume_from_checkpoint.empty();
+     },
+     "--save_strategy no writes one checkpoint"},
     {kTrain, {"greater_is_better"}, [](const TrainOptions& run) { return run.track_best; },
      "nothing asks for the best model"},
 };
 
-// Flags and a configuration are given for this run; a configuration beside eval_only or preview is
-// that of another.
+// Flags, environment and a configuration are given for this run; a configuration or environment
+// beside eval_only or preview is that of another.
 bool said(const cli::Options& options, const char* name, unsigned mode) {
   return mode == kTrain ? options.given(name) : options.source(name) == cli::Source::kFlag;
 }

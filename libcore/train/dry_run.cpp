@@ -149,7 +149,7 @@ std::string as_text(const Plan& plan, const TrainingData& data) {
 int show_precision(Session& session, const graph::Parameters& params) {
   const std::vector<graph::PrecisionRow> rows = graph::precision_rows(params, session.reader().model());
   if (!session.options().json) {
-    std::string recipe = session.recipe_text();  // a clause a line
+    std::string recipe = session.recipe_text(params);  // a clause a line
     for (size_t at = recipe.find("; "); at != std::string::npos; at = recipe.find("; ", at)) recipe.replace(at, 2, ";\n    ");
     session.print(recipe + "\n" + graph::precision_table(rows));
     return 0;
@@ -168,7 +168,7 @@ int show_precision(Session& session, const graph::Parameters& params) {
     list.push_back(std::move(row));
   }
   Json json = Json::object();
-  json.set("recipe", session.recipe_text());
+  json.set("recipe", session.recipe_text(params));
   json.set("tensors", std::move(list));
   session.print(json.dump() + "\n");
   return 0;

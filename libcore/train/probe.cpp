@@ -112,7 +112,7 @@ ProbeResult TrainingRun::probe_steps(double seconds, const Stopwatch& watch) {
 }
 
 ProbeResult TrainingRun::probe(double seconds) {
-  log_info("probing for about " + std::to_string(static_cast<int>(std::ceil(seconds))) + " seconds");
+  log_info("probing for at most about " + std::to_string(static_cast<int>(std::ceil(seconds))) + " seconds");
   reset_peak_memory();
   prepare_weights();
   const Stopwatch watch;

@@ -30,12 +30,16 @@ SignalGuard::SignalGuard() {
   install(SIGTERM, on_requeue, &term_);
   install(SIGUSR1, on_requeue, &usr1_);
   install(SIGINT, on_interrupt, &int_);
+  // A terminal that is gone asks for the same as SIGTERM; nohup asked for it to be ignored.
+  sigaction(SIGHUP, nullptr, &hup_);
+  if (hup_.sa_handler != SIG_IGN) install(SIGHUP, on_requeue, &hup_);
 }
 
 SignalGuard::~SignalGuard() {
   sigaction(SIGTERM, &term_, nullptr);
   sigaction(SIGUSR1, &usr1_, nullptr);
   sigaction(SIGINT, &int_, nullptr);
+  sigaction(SIGHUP, &hup_, nullptr);
 }
 
 StopRequest SignalGuard::requested() noexcept {

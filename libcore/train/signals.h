@@ -1,5 +1,5 @@
 // Signals of a training run: the handler only sets a flag, the loop looks after each step.
-// SIGTERM, SIGUSR1: finish the step, save, exit 75. SIGINT: save, exit 130; a second one ends the process at once.
+// SIGTERM, SIGUSR1, and SIGHUP unless it was ignored (nohup): finish the step, save, exit 75. SIGINT: save, exit 130; a second one ends the process at once.
 // Thread-safety: one SignalGuard at a time in a process.
 #pragma once
 
@@ -19,7 +19,7 @@ class SignalGuard {
   static StopRequest requested() noexcept;
 
  private:
-  struct sigaction term_, usr1_, int_;
+  struct sigaction term_, usr1_, int_, hup_;
 };
 
 }  // namespace loongforge::train

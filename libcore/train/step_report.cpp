@@ -56,14 +56,17 @@ support::Json step_json(const StepFacts& f) {
   return json;
 }
 
-// Within 80 columns where nothing is amiss; the epoch is in the JSON form.
+// Within 80 columns where nothing is amiss, within 100 where something is; the epoch is in the JSON form, and so is what a
+// saturated step leaves out: its memory and the share that its count of elements stands for.
 std::string step_text(const StepFacts& f) {
+  const bool saturated = f.saturated_gradients > 0;
   std::string text = "step " + std::to_string(f.step) + "/" + std::to_string(f.total_steps) + "  loss " + format("%.4f", f.loss) +
                      "  lr " + format("%.1e", f.lr) + "  norm " + format("%.3f", f.grad_norm) + "  " +
-                     format("%.0f", f.tokens_per_s) + " tok/s  " + std::to_string(f.mem_mb) + " MB  ETA " + clock_text(f.eta_s);
-  if (f.fp8_overflow > 0) text += "  overflow " + format("%.1e", f.fp8_overflow);
-  if (f.saturated_gradients > 0)
-    text += (f.clips ? "  CLIPPED: " : "  NOT CLIPPED: ") + std::to_string(f.saturated_gradients) + " saturated";
+                     format("%.0f", f.tokens_per_s) + " tok/s";
+  if (!saturated) text += "  " + std::to_string(f.mem_mb) + " MB";
+  text += "  ETA " + clock_text(f.eta_s);
+  if (f.fp8_overflow > 0 && !saturated) text += "  overflow " + format("%.1e", f.fp8_overflow);
+  if (saturated) text += (f.clips ? "  CLIPPED: " : "  NOT CLIPPED: ") + std::to_string(f.saturated_gradients);
   if (f.skipped) text += "  SKIPPED: not finite";
   return text;
 }

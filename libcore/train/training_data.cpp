@@ -176,7 +176,9 @@ std::vector<std::string> dataset_names(const std::string& list) {
   std::vector<std::string> names;
   for (size_t begin = 0; begin <= list.size();) {
     const size_t comma = std::min(list.find(',', begin), list.size());
-    if (comma > begin) names.push_back(list.substr(begin, comma - begin));
+    const size_t first = std::min(list.find_first_not_of(' ', begin), comma);
+    const size_t last = list.find_last_not_of(' ', comma == 0 ? 0 : comma - 1);
+    if (first < comma) names.push_back(list.substr(first, last + 1 - first));
     begin = comma + 1;
   }
   return names;

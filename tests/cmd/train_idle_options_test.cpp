@@ -71,6 +71,13 @@ TEST_CASE("evaluating and previewing take the options of a run, and tell what is
             .empty());
 }
 
+TEST_CASE("a limit of checkpoints means nothing to a run that writes one") {
+  check_line({"--save_strategy", "no", "--save_total_limit", "3"},
+             "--save_total_limit has no effect: --save_strategy no writes one checkpoint");
+  CHECK(lines_of({"--save_strategy", "no", "--save_total_limit", "3", "--resume_from_checkpoint"})
+            .empty());
+}
+
 TEST_CASE("what has an effect is not told") {
   CHECK(lines_of({}).empty());
   CHECK(lines_of({"--warmup_ratio", "0.1", "--num_train_epochs", "2", "--eval_dataset", "e",
@@ -92,7 +99,7 @@ TEST_CASE("every option has a rule or always counts") {
       "adam_epsilon", "max_grad_norm", "max_nonfinite_steps", "seed", "fp8_activations",
       "fp8_scale_factor", "fp8_scale_override", "precision_override", "moments", "master",
       "gradient_checkpointing", "show_precision", "dry_run", "eval_strategy", "eval_steps",
-      "eval_only", "sample_prompts", "save_strategy", "save_steps", "save_total_limit",
+      "eval_only", "sample_prompts", "save_strategy", "save_steps",
       "load_best_model_at_end", "metric_for_best_model", "early_stopping_patience",
       "early_stopping_threshold", "resume_from_checkpoint", "logging_steps", "report_to", "json"};
   const std::set<std::string> ruled = options_with_effect_rules();

@@ -58,8 +58,17 @@ TEST_CASE("a step's line fits a terminal of 80 columns") {
   f.loss = 2.5;
   CHECK(train::step_text(f).size() <= 80);
   f.fp8_overflow = 1.21e-5;
+  CHECK(train::step_text(f).ends_with("  900 MB  ETA 12:34  overflow 1.2e-05"));
   f.saturated_gradients = 37;
-  CHECK(train::step_text(f).ends_with("  ETA 12:34  overflow 1.2e-05  CLIPPED: 37 saturated"));
+  CHECK(train::step_text(f).ends_with("  1234 tok/s  ETA 12:34  CLIPPED: 37"));
+  f.step = 12345;
+  f.total_steps = 56789;
+  f.loss = 11.2345;
+  f.grad_norm = 123.456;
+  f.tokens_per_s = 12345;
+  f.eta_s = 36610;
+  f.saturated_gradients = 123456;
+  CHECK(train::step_text(f).size() <= 100);
 }
 
 TEST_CASE("overflow messages keep their phrase, are summed and come at most every 50 steps") {
