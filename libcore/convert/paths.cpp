@@ -78,6 +78,21 @@ std::string foreign_entry(const fs::path& folder, OutputKind kind) {
   return {};
 }
 
+// What to do about a path that holds something else than an export takes.
+std::string hint_instead(const fs::path& path, std::string_view name) {
+  constexpr const char* kAdapter = "adapter_config.json";
+  if (name == kAdapter)
+    return path_exists(path / ir::kModelFile)
+               ? "it is a model: name the output folder or a checkpoint of a run that trained LoRA"
+               : "";
+  for (const fs::path& folder : {path, path / "latest"})
+    if (path_exists(folder / kAdapter))
+      return "it is an adapter: name the model it belongs to as --input-path with --adapter " +
+             folder.string() + " --merge, or use --export peft";
+  const bool source = path.extension() == ".gguf" || path_exists(path / "config.json");
+  return source ? "it was not converted yet: leave --export out to make LoongIR of it first" : "";
+}
+
 }  // namespace
 
 fs::path folder_with(const fs::path& path, std::string_view name, std::string_view what) {
@@ -90,13 +105,9 @@ fs::path folder_with(const fs::path& path, std::string_view name, std::string_vi
         found.push_back(entry);
   }
   if (found.size() == 1) return found[0];
-  if (found.empty()) {
-    const bool adapter = path_exists(path / "adapter_config.json");
+  if (found.empty())
     throw_no_input(path.string(), "holds no " + std::string(what) + " (" + std::string(name) + ")",
-                   adapter ? "it is an adapter: name the model it belongs to as --input-path with "
-                             "--adapter " + path.string() + " --merge, or use --export peft"
-                           : "");
-  }
+                   hint_instead(path, name));
   // A run's folder: its newest checkpoint is what is meant most often.
   const fs::path latest = path / "latest";
   throw_no_input(path.string(), "holds more than one " + std::string(what),

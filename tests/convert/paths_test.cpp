@@ -48,7 +48,35 @@ TEST_CASE("a model is found in the folder or in its only subfolder") {
                  "it is an adapter: name the model it belongs to as --input-path");
 }
 
-TEST_CASE("what stands beside the weights is counted, so that a small export asks for little room") {
+TEST_CASE("an export of something else says what to do") {
+  test::TempDir dir;
+  const auto hint = [&](const std::string& folder, const char* name) -> std::string {
+    try {
+      convert::folder_with(dir / folder, name, "thing");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::kNoInput);
+      return error.what();
+    }
+    return {};
+  };
+  for (const char* folder : {"run/latest", "hf", "lir", "empty"})
+    std::filesystem::create_directories(dir / folder);
+  std::filesystem::create_directory_symlink("latest", dir / "run" / "final");
+  test::write_file(dir / "run" / "latest" / "adapter_config.json", "{}");
+  test::write_file(dir / "hf" / "config.json", "{}");
+  test::write_file(dir / "lir" / "loongir_model.json", "{}");
+  const std::string run = (dir / "run").string();
+  CHECK(hint("run", "loongir_model.json").find("--adapter " + run + "/latest --merge") !=
+        std::string::npos);
+  CHECK(hint("run/latest", "loongir_model.json").find("--adapter " + run + "/latest --merge") !=
+        std::string::npos);
+  CHECK(hint("hf", "loongir_model.json").find("leave --export out") != std::string::npos);
+  CHECK(hint("lir", "adapter_config.json").find("it is a model") != std::string::npos);
+  CHECK(hint("empty", "loongir_model.json").find("holds no thing") != std::string::npos);
+}
+
+TEST_CASE(
+    "what stands beside the weights is counted, so that a small export asks for little room") {
   const test::TempDir dir;
   test::write_file(dir / "weights-00000.lir", std::string(1000, 'x'));
   test::write_file(dir / "tokenizer.json", std::string(300, 'x'));
@@ -76,8 +104,9 @@ TEST_CASE("outputs that would destroy an input") {
   CHECK_NOTHROW(guard(dir / "in", dir / "run" / "checkpoint-1" / "a" / "b"));
   for (const char* marker : {"loongir_model.json", "trainer_state.json"}) {
     test::write_file(dir / "run" / "checkpoint-1" / marker, "{}");
-    LF_CHECK_ERROR(guard(dir / "in", dir / "run" / "checkpoint-1" / "a" / "b"), ErrorCode::kUsage,
-                   "is inside " + (dir / "run" / "checkpoint-1").string() + ", which holds a model");
+    LF_CHECK_ERROR(
+        guard(dir / "in", dir / "run" / "checkpoint-1" / "a" / "b"), ErrorCode::kUsage,
+        "is inside " + (dir / "run" / "checkpoint-1").string() + ", which holds a model");
     std::filesystem::remove(dir / "run" / "checkpoint-1" / marker);
   }
 }
