@@ -22,6 +22,8 @@ inline constexpr cli::ForeignName kForeignNames[] = {
     {"target_modules", "here: --lora_target"},
     {"lora_target_linear", "here: --lora_target all, which is the default"},
     {"r", "here: --lora_rank"},
+    {"use_dora", "DoRA is not there: leave it out"},
+    {"per_device_batch_size", "here: --per_device_train_batch_size"},
     {"use_lora", "here: --finetuning_type lora, which is the default"},
     {"use_qlora", "here: --finetuning_type qlora"},
     {"use_peft", "here: --finetuning_type lora, which is the default"},

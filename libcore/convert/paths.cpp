@@ -67,7 +67,7 @@ std::string foreign_entry(const fs::path& folder, OutputKind kind) {
   for (const fs::path& entry : folder_entries(folder, ErrorCode::kFailed)) {
     const std::string name = entry.filename().string();
     if (!folder_exists(entry, ErrorCode::kFailed)) {
-      if (!ours(name)) return name;
+      if (!ours(name) && name != ".DS_Store") return name;  // which a file manager leaves
       continue;
     }
     if (link_exists(entry, ErrorCode::kFailed) || name != "additional_chat_templates")
@@ -121,6 +121,9 @@ void guard_place(const fs::path& output, std::span<const fs::path> inputs) {
     throw_usage("the output path " + support::printable(output.string(), 200) + " is not UTF-8",
                 "give another output path");
   const char* hint = "give another output path";
+  if (output.begin()->string() == "~" && !folder_exists("~", ErrorCode::kFailed))
+    throw_usage("the output " + output.string() + " starts with a ~ that no shell replaced",
+                "write the home folder's path, or leave the quotes out");
   for (const fs::path& input : inputs) {
     if (input.empty() || !path_exists(input)) continue;  // what reads it says so
     if (is_inside(input, output))

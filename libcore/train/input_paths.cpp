@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "support/printable.h"
+#include "support/unicode.h"
 #include "train/adapter_io.h"
 #include "train/trainer_state.h"
 
@@ -19,6 +21,12 @@ namespace fs = std::filesystem;
 bool holds(const fs::path& folder, const char* name) {
   std::error_code failed;
   return fs::exists(folder / name, failed);
+}
+
+bool is_source_model(const fs::path& path) {
+  std::error_code failed;
+  return fs::is_regular_file(path, failed) || holds(path, "model.safetensors") || holds(path, "model.safetensors.index.json") ||
+         holds(path, "config.json");
 }
 
 // Checkpoints amid what the run reads, or inside of what other commands take for one whole, would be lost with it or be taken for
@@ -39,6 +47,9 @@ void check_output_place(const TrainOptions& o) {
   fs::path real = fs::weakly_canonical(absolute_path(output), failed);
   if (failed) real = absolute_path(output);
   for (fs::path folder = real; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (holds(folder.parent_path(), "run_config.json") && folder.filename().string().starts_with(kCheckpointPrefix))
+      refuse(folder == real ? "is a checkpoint's place in a run" : "lies in " + folder.string() + ", a checkpoint's place in a run");
+    if (folder == real && holds(folder, "config.json") && is_source_model(folder)) refuse("is a Hugging Face model");
     const char* kind = holds(folder, "loongir_model.json")    ? "LoongIR model"
                        : holds(folder, kOwnStateFile)         ? "checkpoint"
                        : holds(folder, "adapter_config.json") ? "PEFT adapter"
@@ -47,12 +58,6 @@ void check_output_place(const TrainOptions& o) {
     if (folder == real) refuse(std::string("is a ") + kind);
     refuse("lies in " + folder.string() + ", a " + kind);
   }
-}
-
-bool is_source_model(const fs::path& path) {
-  std::error_code failed;
-  return fs::is_regular_file(path, failed) || holds(path, "model.safetensors") || holds(path, "model.safetensors.index.json") ||
-         holds(path, "config.json");
 }
 
 // What is there instead of a LoongIR folder, and what to do with it. Unknown things are the reader's to refuse.
@@ -76,6 +81,8 @@ void check_output(const TrainOptions& o) {
     if (o.dry_run) return;
     throw_usage("--output_dir is missing", "name a folder for checkpoints");
   }
+  if (support::find_invalid_utf8(o.output_dir) != std::string::npos)
+    throw_usage("--output_dir " + support::printable(o.output_dir, 200) + " is not UTF-8", "choose another name");
   const fs::path output = o.output_dir;
   if (path_exists(output, ErrorCode::kFailed) && !folder_exists(output)) throw_usage("--output_dir " + o.output_dir + " is no folder");
   check_output_place(o);

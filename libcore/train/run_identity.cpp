@@ -40,6 +40,9 @@ std::string identity_word(const std::string& key) {
   return word == kWords.end() ? "--" + key : word->second;
 }
 
+// Nothing that a reader knows the value of.
+bool is_checksum(const std::string& key) { return key.ends_with("_crc32c"); }
+
 // null: the run began without one.
 Json adapter_checksum(const std::string& folder) {
   if (folder.empty()) return {};
@@ -92,7 +95,8 @@ void check_identity(const Json& saved, const Json& now) {
     if (before == nullptr && kMayBeAbsent.contains(key)) continue;
     if (key == kAdapter && value.is_null()) continue;
     if (before == nullptr || !(*before == value))
-      throw_usage("the checkpoint was made with another " + identity_word(key) + " (" + text(before) + ", now " + text(&value) + ")",
+      throw_usage("the checkpoint was made with another " + identity_word(key) +
+                      (is_checksum(key) ? "" : " (" + text(before) + ", now " + text(&value) + ")"),
                   "resume with the options, model and data of the run (--config OUTPUT_DIR/run_config.json has them), or start anew in another --output_dir");
   }
 }

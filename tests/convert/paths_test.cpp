@@ -122,6 +122,12 @@ TEST_CASE("outputs whose name tells that they are not what is meant") {
   CHECK_NOTHROW(guard(dir / "caf\xc3\xa9"));
 }
 
+TEST_CASE("a ~ that no shell replaced is no place for an output") {
+  LF_CHECK_ERROR(convert::guard_place("~/out", {}), ErrorCode::kUsage, "starts with a ~");
+  test::TempDir dir;
+  convert::guard_place(dir / "~" / "out", {});
+}
+
 TEST_CASE("what is replaced is an earlier output and holds nothing else") {
   using convert::OutputKind;
   struct Case {

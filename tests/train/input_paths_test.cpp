@@ -58,7 +58,16 @@ TEST_CASE("a run does not write into what it reads, nor into a model, a checkpoi
   refused(place.dir / "run" / "latest" / "x", "lies in ");
   refused(place.dir / "full" / "checkpoint-2" / "x", "a LoongIR model");
   refused(place.dir / "a" / "x", "a PEFT adapter");
-  for (const char* good : {"out", "m.lir2", "run", "run/next", "full", "new/deep/out", "m.lir/../out"}) {
+  fs::create_directories(place.dir / "begun");
+  test::write_file(place.dir / "begun" / "run_config.json", "{}");
+  refused(place.dir / "begun" / "checkpoint-9", "is a checkpoint's place in a run");
+  refused(place.dir / "begun" / "checkpoint-9" / "x", "a checkpoint's place in a run");
+  fs::create_directories(place.dir / "hf");
+  test::write_file(place.dir / "hf" / "config.json", "{}");
+  test::write_file(place.dir / "hf" / "model.safetensors", "");
+  refused(place.dir / "hf", "is a Hugging Face model");
+  refused(place.dir / "x\xff", "is not UTF-8");
+  for (const char* good : {"out", "hf/out", "m.lir2", "run", "run/next", "full", "new/deep/out", "m.lir/../out"}) {
     CAPTURE(good);
     place.o.output_dir = place.dir / good;
     train::check_paths(place.o);

@@ -94,7 +94,7 @@ TEST_CASE("an adapter is compared by its content, where one is named") {
   train::check_identity(with, without);  // the checkpoint has it
   options.adapter_path = dir / "b";
   train::check_identity(with, run.identity(options));
-  LF_CHECK_ERROR(train::check_identity(without, with), ErrorCode::kUsage, "another --adapter (none, now ");
+  LF_CHECK_ERROR(train::check_identity(without, with), ErrorCode::kUsage, "another --adapter; ");
   options.adapter_path = dir / "c";
-  LF_CHECK_ERROR(train::check_identity(with, run.identity(options)), ErrorCode::kUsage, "another --adapter (");
+  LF_CHECK_ERROR(train::check_identity(with, run.identity(options)), ErrorCode::kUsage, "another --adapter; ");
 }
