@@ -180,8 +180,7 @@ int run_isa_verify(const cli::Options& options) {
   cli::print(options.flag("json") ? verify_json(reports, totals, chip, asked)
                                   : verify_text(reports, totals, chip));
   if (file && !options.flag("json"))
-    cli::print("wrote " + counted(file->count(), "vector") + " to " + options.text("save") +
-               "\n");
+    cli::print("wrote " + counted(file->count(), "vector") + " to " + options.text("save") + "\n");
   return totals.failed > 0 ? 1 : 0;
 }
 
@@ -221,9 +220,9 @@ int run_replay(const cli::Options& options) {
   json.set("run", run);
   json.set("failing", failing);
   json.set("not_run", idle);
-  std::string text = table.render() + counted(run, "vector") + " run, " +
-                     std::to_string(failing) + (failing == 1 ? " fails, " : " fail, ") +
-                     std::to_string(idle) + (idle == 1 ? " does" : " do") + " not apply here\n";
+  std::string text = table.render() + counted(run, "vector") + " run, " + std::to_string(failing) +
+                     (failing == 1 ? " fails, " : " fail, ") + std::to_string(idle) +
+                     (idle == 1 ? " does" : " do") + " not apply here\n";
   if (other_reference > 0)
     text += std::to_string(other_reference) + (other_reference == 1 ? " was" : " were") +
             " recorded with another reference than this table's\n";
@@ -269,7 +268,8 @@ int run_diff(const cli::Options& options) {
   cli::print(options.flag("json")
                  ? json.dump() + "\n"
                  : "1: " + chip(first) + "\n2: " + chip(second) + "\n" + table.render() +
-                       (differences > 0 ? counted(differences, "vector") + (differences == 1 ? " differs\n" : " differ\n")
+                       (differences > 0 ? counted(differences, "vector") +
+                                              (differences == 1 ? " differs\n" : " differ\n")
                                         : "no difference\n"));
   return differences > 0 ? 1 : 0;
 }

@@ -112,6 +112,12 @@ void throw_absent(const std::string& path, std::string what, std::string otherwi
   throw_no_input(path, std::move(what), hint.empty() ? std::move(otherwise) : std::move(hint));
 }
 
+void refuse_tilde(const std::string& what, const fs::path& output) {
+  if (output.empty() || *output.begin() != "~" || folder_exists("~", ErrorCode::kFailed)) return;
+  throw_usage(what + " " + output.string() + " starts with a ~ that no shell replaced",
+              "write $HOME, or leave the quotes out");
+}
+
 std::string hub_cache_hint(const fs::path& folder) {
   const fs::path snapshots = folder / "snapshots";
   if (!folder_exists(snapshots)) return {};

@@ -121,9 +121,7 @@ void guard_place(const fs::path& output, std::span<const fs::path> inputs) {
     throw_usage("the output path " + support::printable(output.string(), 200) + " is not UTF-8",
                 "give another output path");
   const char* hint = "give another output path";
-  if (output.begin()->string() == "~" && !folder_exists("~", ErrorCode::kFailed))
-    throw_usage("the output " + output.string() + " starts with a ~ that no shell replaced",
-                "write the home folder's path, or leave the quotes out");
+  refuse_tilde("the output", output);
   for (const fs::path& input : inputs) {
     if (input.empty() || !path_exists(input)) continue;  // what reads it says so
     if (is_inside(input, output))

@@ -84,6 +84,7 @@ void check_output(const TrainOptions& o) {
   if (support::find_invalid_utf8(o.output_dir) != std::string::npos)
     throw_usage("--output_dir " + support::printable(o.output_dir, 200) + " is not UTF-8", "choose another name");
   const fs::path output = o.output_dir;
+  refuse_tilde("--output_dir", output);
   if (path_exists(output, ErrorCode::kFailed) && !folder_exists(output)) throw_usage("--output_dir " + o.output_dir + " is no folder");
   check_output_place(o);
   const std::string& resume = o.resume_from_checkpoint;

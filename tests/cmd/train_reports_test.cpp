@@ -9,12 +9,6 @@ namespace {
 using Words = std::vector<std::string>;
 using support::Json;
 
-void check_says(const Outcome& o, int code, const std::string& says) {
-  CAPTURE(o.err);
-  CHECK(o.code == code);
-  CHECK_MESSAGE(o.err.find(says) != std::string::npos, says);
-}
-
 TEST_CASE("--json: whatever the command does, its standard output is one object") {
   const TempDir dir;
   std::ofstream(dir / "prompts.txt") << "What is LoongArch?\nWhat is FP8?\n";

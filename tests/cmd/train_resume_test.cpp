@@ -9,12 +9,6 @@ namespace {
 using Words = std::vector<std::string>;
 using support::Json;
 
-void check_says(const Outcome& o, int code, const std::string& says) {
-  CAPTURE(o.err);
-  CHECK(o.code == code);
-  CHECK_MESSAGE(o.err.find(says) != std::string::npos, says);
-}
-
 TEST_CASE("another base model of the same shape is refused, a copy of it elsewhere is not") {
   const TempDir dir;
   const fs::path model = dir / "copy";

@@ -42,6 +42,12 @@ inline std::vector<std::string> train_words(const fs::path& output, const std::v
   return words;
 }
 
+inline void check_says(const Outcome& o, int code, const std::string& says) {
+  CAPTURE(o.err);
+  CHECK(o.code == code);
+  CHECK_MESSAGE(o.err.find(says) != std::string::npos, says);
+}
+
 inline std::vector<support::Json> events(const std::string& err, const std::string& kind) {
   std::vector<support::Json> found;
   size_t begin = 0;
