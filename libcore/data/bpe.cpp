@@ -11,7 +11,7 @@ namespace {
 
 using support::Json;
 
-class ByteBpe : public TokenModel {
+class ByteBpe : public VocabularyModel {
  public:
   ByteBpe(const Json& json, const std::string& where);
 
@@ -20,9 +20,6 @@ class ByteBpe : public TokenModel {
   }
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<int32_t>& ids,
               std::vector<Range>* spans) const override;
-  int32_t token_to_id(std::string_view token) const override { return vocabulary_.find(token); }
-  std::string_view id_to_token(int32_t id) const override { return vocabulary_.token(id); }
-  int32_t end_id() const override { return vocabulary_.end_id(); }
 
  private:
   void spell_bytes();
@@ -30,7 +27,6 @@ class ByteBpe : public TokenModel {
   // The first merges: symbols are single bytes, so a table by byte pairs serves.
   Merge byte_pair(uint8_t a, uint8_t b) const { return byte_pairs_[size_t{a} << 8 | b]; }
 
-  Vocabulary vocabulary_;  // as the file spells tokens
   Vocabulary words_;       // as bytes; filled when ignore_merges wants whole pieces
   int32_t byte_ids_[256];  // -1: the vocabulary lacks the byte
   MergeTable merges_;
@@ -40,7 +36,7 @@ class ByteBpe : public TokenModel {
 };
 
 ByteBpe::ByteBpe(const Json& json, const std::string& where)
-    : vocabulary_(read_bpe_vocabulary(json, where)) {
+    : VocabularyModel(read_bpe_vocabulary(json, where)) {
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
     require_absent(json, key, where);
   ignore_merges_ = json.get_bool("ignore_merges", false);

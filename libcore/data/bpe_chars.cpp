@@ -52,7 +52,7 @@ class Joints {
   std::vector<uint64_t> slots_ = std::vector<uint64_t>(16, kFree);
 };
 
-class CharBpe : public TokenModel {
+class CharBpe : public VocabularyModel {
  public:
   CharBpe(const Json& json, const std::string& where);
 
@@ -61,9 +61,6 @@ class CharBpe : public TokenModel {
   }
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<int32_t>& ids,
               std::vector<Range>* spans) const override;
-  int32_t token_to_id(std::string_view token) const override { return vocabulary_.find(token); }
-  std::string_view id_to_token(int32_t id) const override { return vocabulary_.token(id); }
-  int32_t end_id() const override { return vocabulary_.end_id(); }
 
  private:
   struct PendingUnk {
@@ -85,7 +82,6 @@ class CharBpe : public TokenModel {
   void encode_part(std::string_view part, size_t offset, BpeScratch& s, std::vector<int32_t>& ids,
                    std::vector<Range>* spans) const;
 
-  Vocabulary vocabulary_;
   MergeTable merges_;
   Joints joints_;
   std::array<int32_t, 128> ascii_ids_{};
@@ -97,7 +93,7 @@ class CharBpe : public TokenModel {
 };
 
 CharBpe::CharBpe(const Json& json, const std::string& where)
-    : vocabulary_(read_bpe_vocabulary(json, where)) {
+    : VocabularyModel(read_bpe_vocabulary(json, where)) {
   for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
     require_absent(json, key, where);
   ignore_merges_ = json.get_bool("ignore_merges", false);

@@ -12,7 +12,6 @@
 #include "data/hash.h"
 #include "data/piece_cache.h"
 #include "data/tokenizer_parts.h"
-#include "data/vocabulary.h"
 #include "support/json.h"
 
 namespace loongforge::data {

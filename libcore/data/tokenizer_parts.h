@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/vocabulary.h"
 #include "support/json.h"
 #include "support/regex.h"
 
@@ -87,6 +88,20 @@ class TokenModel {
   virtual int32_t token_to_id(std::string_view token) const = 0;  // -1 when absent
   virtual std::string_view id_to_token(int32_t id) const = 0;     // empty when absent
   virtual int32_t end_id() const = 0;                             // largest id + 1
+};
+
+// One whose tokens are those of a vocabulary, as the file spells them.
+class VocabularyModel : public TokenModel {
+ public:
+  int32_t token_to_id(std::string_view token) const final { return vocabulary_.find(token); }
+  std::string_view id_to_token(int32_t id) const final { return vocabulary_.token(id); }
+  int32_t end_id() const final { return vocabulary_.end_id(); }
+
+ protected:
+  VocabularyModel() = default;
+  explicit VocabularyModel(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
+
+  Vocabulary vocabulary_;
 };
 
 class Decoder {

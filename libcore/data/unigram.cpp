@@ -11,7 +11,6 @@
 #include "data/byte_trie.h"
 #include "data/hash.h"
 #include "data/piece_cache.h"
-#include "data/vocabulary.h"
 #include "support/unicode.h"
 
 namespace loongforge::data {
@@ -37,7 +36,7 @@ struct UnigramScratch : ModelScratch {
   std::vector<Range> spans;
 };
 
-class Unigram : public TokenModel {
+class Unigram : public VocabularyModel {
  public:
   Unigram(UnigramTokens given, std::string where);
 
@@ -46,9 +45,6 @@ class Unigram : public TokenModel {
   }
   void encode(std::string_view piece, ModelScratch& scratch, std::vector<int32_t>& ids,
               std::vector<Range>* spans) const override;
-  int32_t token_to_id(std::string_view token) const override { return vocabulary_.find(token); }
-  std::string_view id_to_token(int32_t id) const override { return vocabulary_.token(id); }
-  int32_t end_id() const override { return vocabulary_.end_id(); }
 
  private:
   void search(std::string_view piece, std::vector<Arrival>& best) const;
@@ -56,7 +52,6 @@ class Unigram : public TokenModel {
   void push_unknown(std::string_view piece, Range range, UnigramScratch& s) const;
 
   UnigramTokens given_;  // its names moved into the vocabulary
-  Vocabulary vocabulary_;
   ByteTrie trie_;
   std::array<int32_t, 256> byte_ids_{};
   std::string where_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/quant_methods.h"
+#include "kernels/nf4_format.h"
 
 namespace loongforge::formats {
 namespace {
@@ -23,23 +24,6 @@ constexpr std::string_view kNestedMap = ".weight.nested_quant_map";
 constexpr std::string_view kState = ".weight.quant_state.bitsandbytes__";
 constexpr std::string_view kInt8Scale = ".SCB";
 constexpr size_t kMaxStateBytes = 1 << 16;
-
-constexpr float kTable[16] = {-1.0f,
-                              -0.6961928009986877f,
-                              -0.5250730514526367f,
-                              -0.39491748809814453f,
-                              -0.28444138169288635f,
-                              -0.18477343022823334f,
-                              -0.09105003625154495f,
-                              0.0f,
-                              0.07958029955625534f,
-                              0.16093020141124725f,
-                              0.24611230194568634f,
-                              0.33791524171829224f,
-                              0.44070982933044434f,
-                              0.5626170039176941f,
-                              0.7229568362236023f,
-                              1.0f};
 
 int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
@@ -130,7 +114,7 @@ class Nf4Plan {
     check(map, {DType::kF32}, 16, "a table of 4 bits");
     float table[16];
     read_floats(stored_, map, 0, table);
-    if (std::memcmp(table, kTable, sizeof table) != 0)
+    if (std::memcmp(table, kernels::kNf4Values, sizeof table) != 0)
       throw_bad_data(map.where(), "is not the table of NF4, so the weight is of another format");
   }
 
@@ -273,7 +257,7 @@ void read_nf4_rows(const TensorSource& stored, const QuantizedTensor& tensor, in
     const uint8_t both = bytes[static_cast<size_t>(i / 2 - begin / 2)];
     const int code = i % 2 == 0 ? both >> 4 : both & 15;
     out[static_cast<size_t>(i - begin)] =
-        kTable[code] * absmax[static_cast<size_t>(i / tensor.nf4_block - first)];
+        kernels::kNf4Values[code] * absmax[static_cast<size_t>(i / tensor.nf4_block - first)];
   }
 }
 

@@ -5,27 +5,11 @@
 #include "formats/quantized_source.h"
 #include "formats/safetensors.h"
 #include "fuzz.h"
+#include "kernels/nf4_format.h"
 
 namespace {
 
 using namespace loongforge;
-
-const float kTable[16] = {-1.0f,
-                          -0.6961928009986877f,
-                          -0.5250730514526367f,
-                          -0.39491748809814453f,
-                          -0.28444138169288635f,
-                          -0.18477343022823334f,
-                          -0.09105003625154495f,
-                          0.0f,
-                          0.07958029955625534f,
-                          0.16093020141124725f,
-                          0.24611230194568634f,
-                          0.33791524171829224f,
-                          0.44070982933044434f,
-                          0.5626170039176941f,
-                          0.7229568362236023f,
-                          1.0f};
 
 // x.weight of 130 codes, its absmax as F32 or U8 (by the first byte), and all companions.
 std::string checkpoint(bool nested, std::string_view state) {
@@ -45,7 +29,8 @@ std::string checkpoint(bool nested, std::string_view state) {
     add(".nested_absmax", f32, std::string(4, '\x3C'), 4);
     add(".nested_quant_map", f32, std::string(1024, '\x3C'), 4);
   }
-  add(".quant_map", f32, {reinterpret_cast<const char*>(kTable), sizeof kTable}, 4);
+  add(".quant_map", f32,
+      {reinterpret_cast<const char*>(kernels::kNf4Values), sizeof kernels::kNf4Values}, 4);
   add(".quant_state.bitsandbytes__nf4", u8, std::string(state), 1);
   header.back() = '}';
   while (header.size() % 8 != 0) header += ' ';

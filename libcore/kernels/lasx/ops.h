@@ -4,6 +4,7 @@
 
 #include "kernels/generic/panel_tile.h"
 #include "kernels/lasx/vec.h"
+#include "kernels/lsx/codes.h"
 #include "kernels/nf4_format.h"
 
 namespace loongforge::kernels::lasx {
@@ -67,8 +68,7 @@ struct R {
   }
 };
 
-// 16 FP8 codes.
-using Codes = __m128i;
+using Codes = lsx::CodeBlocks::Codes;
 
 // A code moved to the top of a 16-bit word and, for E4M3-LA, its exponent to where fp16's low
 // exponent bits are, is the fp16 of value * 2^-3 (E5M2: of the value itself), subnormals included.
@@ -127,10 +127,9 @@ struct Nf4Table {
   }
 };
 
-struct Ops {
+struct Ops : lsx::CodeBlocks {
   using V = lasx::V;
   using R = lasx::R;
-  using Codes = lasx::Codes;
   template <bool kE4M3, bool kSmall>
   using Fp8 = Fp8Decoder<kE4M3, kSmall>;
   using Nf4 = Nf4Table;
@@ -148,25 +147,6 @@ struct Ops {
   template <int kPart>
   static LF_INLINE R part(const V& x) {
     return R{kPart == 0 ? x.lo : x.hi};
-  }
-  static LF_INLINE Codes load_codes(const uint8_t* p) { return __lsx_vld(p, 0); }
-  static LF_INLINE void transpose_codes(const uint8_t* src, int64_t stride, Codes out[16]) {
-    __m128i x[16], y[16];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) x[i] = load_codes(src + (i ^ 1) * stride);
-      // Each step interleaves row i with row i + 8: after four, byte (k, n) has moved to (n, k).
-#pragma GCC unroll 4
-    for (int step = 0; step < 4; ++step) {
-#pragma GCC unroll 16
-      for (int i = 0; i < 8; ++i) {
-        y[2 * i] = __lsx_vilvl_b(x[i + 8], x[i]);
-        y[2 * i + 1] = __lsx_vilvh_b(x[i + 8], x[i]);
-      }
-#pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) x[i] = y[i];
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) out[i] = x[i];
   }
 };
 

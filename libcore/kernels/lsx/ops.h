@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/generic/panel_tile.h"
+#include "kernels/lsx/codes.h"
 #include "kernels/lsx/vec.h"
 #include "kernels/nf4_format.h"
 
@@ -56,8 +57,7 @@ struct R {
   }
 };
 
-// 16 FP8 codes.
-using Codes = __m128i;
+using Codes = CodeBlocks::Codes;
 
 // A code in the upper byte of a 16-bit word, for E4M3-LA with its exponent moved to where fp16's
 // low exponent bits are, is the fp16 of value * 2^-3 (E5M2: of the value itself), subnormals
@@ -120,10 +120,9 @@ struct Nf4Table {
   }
 };
 
-struct Ops {
+struct Ops : CodeBlocks {
   using V = lsx::V;
   using R = lsx::R;
-  using Codes = lsx::Codes;
   template <bool kE4M3, bool kSmall>
   using Fp8 = Fp8Decoder<kE4M3, kSmall>;
   using Nf4 = Nf4Table;
@@ -141,25 +140,6 @@ struct Ops {
   template <int kPart>
   static LF_INLINE R part(const V& x) {
     return R{kPart == 0 ? x.a : kPart == 1 ? x.b : kPart == 2 ? x.c : x.d};
-  }
-  static LF_INLINE Codes load_codes(const uint8_t* p) { return __lsx_vld(p, 0); }
-  static LF_INLINE void transpose_codes(const uint8_t* src, int64_t stride, Codes out[16]) {
-    __m128i x[16], y[16];
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) x[i] = load_codes(src + (i ^ 1) * stride);
-      // Each step interleaves row i with row i + 8: after four, byte (k, n) has moved to (n, k).
-#pragma GCC unroll 4
-    for (int step = 0; step < 4; ++step) {
-#pragma GCC unroll 16
-      for (int i = 0; i < 8; ++i) {
-        y[2 * i] = __lsx_vilvl_b(x[i + 8], x[i]);
-        y[2 * i + 1] = __lsx_vilvh_b(x[i + 8], x[i]);
-      }
-#pragma GCC unroll 16
-      for (int i = 0; i < 16; ++i) x[i] = y[i];
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < 16; ++i) out[i] = x[i];
   }
 };
 
