@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -36,10 +37,12 @@ std::vector<Operation> operations_of(const cli::Options& options) {
   const std::string& path = options.text("ops");
   std::vector<Operation> added =
       isa_verify::parse_operations(read_text(path, uint64_t{16} << 20), path);
-  for (const Operation& operation : added)
-    std::erase_if(operations, [&](const Operation& known) {
-      return known.isa == operation.isa && known.form() == operation.form();
-    });
+  const auto name = [](const Operation& operation) {
+    return std::string(kernels::isa_name(operation.isa)) + " " + operation.form();
+  };
+  std::unordered_set<std::string> replaced;
+  for (const Operation& operation : added) replaced.insert(name(operation));
+  std::erase_if(operations, [&](const Operation& known) { return replaced.contains(name(known)); });
   for (Operation& operation : added) operations.push_back(std::move(operation));
   return operations;
 }
@@ -101,11 +104,10 @@ std::string verify_text(const std::vector<OperationReport>& reports, const Total
                         const std::string& chip) {
   cli::Table table({"isa", "operation", "cases", "mismatches", "worst ULP", "result"});
   for (const OperationReport& report : reports) {
-    const bool floating = report.operation->formula.target() != isa_verify::Target::kMask &&
-                          is_float(report.operation->formula.type());
     table.add({kernels::isa_name(report.operation->isa), report.operation->form(),
                std::to_string(report.cases), std::to_string(report.mismatches),
-               floating ? ulp_text(report.worst_ulp) : "-", status_name(report.status)});
+               report.operation->float_result() ? ulp_text(report.worst_ulp) : "-",
+               status_name(report.status)});
   }
   std::string text = cli::one_line(chip) + "\n" + table.render();
   text += counted(totals.operations, "operation") + ", " + cli::human_count(totals.cases) +
@@ -164,7 +166,6 @@ int run_isa_verify(const cli::Options& options) {
     isa_verify::Runner runner;
     for (const Operation* operation : selected) {
       uint64_t saved = 0;
-      check_stop();
       const auto sink = [&](const isa_verify::TriedVector& vector) {
         if (!options.flag("save-all") && (!vector.failed || saved == kSavedOfEach)) return;
         ++saved;
@@ -202,7 +203,7 @@ int run_replay(const cli::Options& options) {
     table.add({report.isa, cli::one_line(report.form), std::to_string(report.vectors),
                applies ? std::to_string(report.mismatches) : "-",
                applies ? std::to_string(report.as_recorded) : "-",
-               applies ? ulp_text(report.worst_ulp) : "-", result});
+               applies && report.float_result ? ulp_text(report.worst_ulp) : "-", result});
     Json row = Json::object();
     row.set("isa", report.isa);
     row.set("op", report.form);

@@ -82,17 +82,19 @@ class Evaluation {
     const Int128 index = node.children[0] >= 0 ? signed_child(node, 0) : Int128{n_};
     const int bytes = type_bytes(node.type);
     const bool memory = node.reg == Register::kMemory;
-    const Int128 first = index * bytes + (memory ? kMemoryPointer : 0);
-    if (first < 0 || first + bytes > (memory ? kMemoryBytes : kVectorBytes))
+    const int below = memory ? kMemoryPointer / bytes : 0;
+    const int count = (memory ? kMemoryBytes : kVectorBytes) / bytes;
+    if (index < -below || index >= count - below)
       throw_bad_data(where_, "the formula reads element " +
                                  std::to_string(static_cast<long long>(index)) + " of " +
                                  type_name(node.type) + ", which is not there");
     const uint8_t* from =
         memory ? operands_.memory.data() : operands_.vectors[static_cast<size_t>(node.reg)].data();
-    return load_element(from + static_cast<int>(first), node.type, 0);
+    return load_element(from, node.type, static_cast<int>(index) + below);
   }
 
-  // A shift count: below 0 it counts as 0, and from 128 on everything is shifted out.
+  // A number of bits, of a shift: below 0 it counts as 0, and from 128 on everything is shifted
+  // out.
   int count(const FormulaNode& node) const {
     return static_cast<int>(std::clamp<Int128>(signed_child(node, 1), 0, 128));
   }
@@ -199,17 +201,16 @@ class Evaluation {
       case Op::kMax:
         return static_cast<Uint128>(std::max(x, signed_child(node, 1)));
       case Op::kAbs:
-        return static_cast<Uint128>(x < 0 ? -x : x);
+        return x < 0 ? -static_cast<Uint128>(x) : static_cast<Uint128>(x);
       case Op::kSaturate:
       case Op::kSaturateUnsigned:
         return saturated(node);
       case Op::kCast:
         return cut_to(node.type, static_cast<Uint128>(x));
       case Op::kLeadingZeros: {  // of the lowest child(1) bits
-        Int128 zeros = signed_child(node, 1);
-        while (zeros > 0 && logical_shift(static_cast<Uint128>(x),
-                                          static_cast<int>(signed_child(node, 1) - zeros)) != 0)
-          --zeros;
+        const int bits = count(node);
+        int zeros = bits;
+        while (zeros > 0 && logical_shift(static_cast<Uint128>(x), bits - zeros) != 0) --zeros;
         return static_cast<Uint128>(zeros);
       }
       case Op::kPopulation:

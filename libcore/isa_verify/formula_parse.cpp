@@ -329,6 +329,9 @@ class FormulaParser {
     made.signs = found->signs;
     made.floating = found->floating;
     expect("(");
+    const bool collects = made.op == Op::kCollect;
+    if (collects && collecting_) fail("collect() within collect()");  // evaluation would not end
+    collecting_ = collecting_ || collects;
     size_t values = 0;
     for (const char* kind = found->takes; *kind != '\0'; ++kind) {
       if (kind != found->takes) expect(",");
@@ -349,6 +352,7 @@ class FormulaParser {
       }
     }
     expect(")");
+    collecting_ = collecting_ && !collects;
     if (made.floating) made.type = made.from;
     if (made.op == Op::kAs) {
       made.floating = is_float(made.type);
@@ -358,6 +362,8 @@ class FormulaParser {
                 made.op == Op::kSaturateUnsigned) &&
                is_float(made.type)) {
       fail(std::string(word) + " takes an integer type");
+    } else if (made.op == Op::kToInt && type_bytes(made.type) > 8) {
+      fail("toint takes an integer type of at most 64 bits");
     }
     return add(made);
   }
@@ -374,6 +380,7 @@ class FormulaParser {
   const std::string& where_;
   size_t at_ = 0;
   int depth_ = 0;
+  bool collecting_ = false;  // within collect()
   Formula result_;
 };
 

@@ -11,10 +11,8 @@ namespace {
 
 using kernels::Isa;
 
-struct Row {
-  std::string text, where;
-  std::vector<Isa> isas;
-};
+// Of one file: far above every table here, and no wait.
+constexpr size_t kMostOperations = 20000, kMostOfRow = 64, kLongestRow = 4096;
 
 int64_t number_of(std::string_view text, const std::string& where) {
   int64_t value = 0;
@@ -43,9 +41,11 @@ Given given_of(std::string_view text, const std::string& where) {
   constexpr const char* kNames[] = {"d", "j", "k", "a", "r", "m"};
   const size_t dot = text.find('.');
   const std::string_view name = trimmed(text.substr(0, dot));
-  for (size_t i = 0; dot != std::string_view::npos && i < std::size(kNames); ++i)
-    if (name == kNames[i])
-      return {static_cast<Given::Input>(i), Formula::parse(text.substr(dot + 1), where)};
+  for (size_t i = 0; dot != std::string_view::npos && i < std::size(kNames); ++i) {
+    if (name != kNames[i]) continue;
+    Given given{static_cast<Given::Input>(i), Formula::parse(text.substr(dot + 1), where)};
+    if (given.formula.target() == Target::kVector) return given;
+  }
   throw_bad_data(where, "given '" + std::string(text) + "' names no input",
                  "write as: given k.u8 = k & 31");
 }
@@ -55,7 +55,7 @@ void read_attribute(Operation* operation, const std::string& text, const std::st
     operation->optional = true;
   } else if (text.starts_with("ulp ")) {
     const int64_t ulp = number_of(trimmed(std::string_view(text).substr(4)), where);
-    if (ulp < 0 || !is_float(operation->formula.type()))
+    if (ulp < 0 || !operation->float_result())
       throw_bad_data(where, "ulp is for floating-point results, and not negative");
     operation->ulp = static_cast<uint64_t>(ulp);
   } else if (text.starts_with("given ")) {
@@ -67,13 +67,23 @@ void read_attribute(Operation* operation, const std::string& text, const std::st
       throw_bad_data(where, "imm needs an immediate and a range, as imm 0..15");
     const int64_t low = number_of(trimmed(std::string_view(text).substr(4, dots - 4)), where);
     const int64_t high = number_of(trimmed(std::string_view(text).substr(dots + 2)), where);
-    if (low > high || low < immediate.low || high > immediate.high)
+    if (low > high || low < immediate.low || high > immediate.high || low % immediate.scale != 0)
       throw_bad_data(where, "imm: the range does not fit the immediate");
     immediate.low = low;
     immediate.high = high;
   } else {
     throw_bad_data(where, "'" + text + "' is not understood", "known: ulp N, optional, imm, given");
   }
+}
+
+// What a row says is printed in tables.
+void check_line(std::string_view line, const std::string& where) {
+  if (line.size() > kLongestRow)
+    throw_bad_data(where, "the line is longer than " + std::to_string(kLongestRow) + " characters");
+  for (const char c : line)
+    if ((c < ' ' || c > '~') && c != '\t')
+      throw_bad_data(where, "a character outside ASCII, or one that is not printed",
+                     "such stand in lines that begin with # only");
 }
 
 // mnemonic ; encoding ; operands ; formula ; attributes
@@ -140,6 +150,8 @@ std::vector<std::string> expand_groups(const std::string& row, const std::string
     const std::string_view inside = std::string_view(row).substr(open + 1, close - open - 1);
     if (inside.find(',') == std::string_view::npos) continue;
     groups.push_back({open, close, parts_of(inside, ',')});
+    if (groups.back().words.size() > kMostOfRow)
+      throw_bad_data(where, "a group has more than " + std::to_string(kMostOfRow) + " words");
     if (groups.back().words.size() != groups.front().words.size())
       throw_bad_data(where, "groups in braces differ in length");
   }
@@ -167,6 +179,7 @@ std::vector<Operation> parse_operations(std::string_view text, const std::string
     start = end + 1;
     const std::string where = name + ":" + std::to_string(++number);
     if (line.empty() || line[0] == '#') continue;
+    check_line(line, where);
     if (line.starts_with("isa ")) {
       isas = isas_of(std::string_view(line).substr(4), where);
       continue;
@@ -174,6 +187,9 @@ std::vector<Operation> parse_operations(std::string_view text, const std::string
     if (isas.empty())
       throw_bad_data(where, "no instruction set is named yet", "begin with a line as: isa lasx");
     const std::vector<std::string> rows = expand_groups(line, where);
+    if (operations.size() + isas.size() * rows.size() > kMostOperations)
+      throw_bad_data(where, "more than " + std::to_string(kMostOperations) + " operations",
+                     "write several files");
     for (size_t which = 0; which < isas.size(); ++which)
       for (size_t variant = 0; variant < rows.size(); ++variant)
         operations.push_back(

@@ -49,6 +49,11 @@ struct Operation {
   bool optional = false;  // an extension that a CPU with this ISA may lack
   std::string place;      // "lsx_integer:12": where its row stands
 
+  // Whether results are floating-point numbers, whose distances count.
+  bool float_result() const {
+    return (formula.target() == Target::kVector || formula.target() == Target::kMemory) &&
+           is_float(formula.type());
+  }
   // "vadd.b vd,vj,vk": names the operation within its ISA.
   std::string form() const { return mnemonic + (operands.empty() ? "" : " " + operands); }
 };

@@ -3,6 +3,7 @@
 //   rj rk              the general register $t0, bits 5, 10;  rd: $t1, bit 0;  pj: $t2, bit 5
 //   cd                 $fcc0, bit 0
 //   ui5 si10@5 si9*8   an immediate: width, lowest bit (default 10), scale (default 1)
+#include <bit>
 #include <charconv>
 
 #include "base/error.h"
@@ -13,14 +14,20 @@ namespace {
 
 struct RegisterOperand {
   const char* word;
-  uint32_t field;
+  int position;  // of its lowest bit
+  uint32_t number;
   const char* shown;  // vector registers: their number
+  int bits = 5;
 };
 constexpr RegisterOperand kOperands[] = {
-    {"vd", 1, "1"},       {"vj", 2 << 5, "2"},    {"vk", 3 << 10, "3"},
-    {"va", 4 << 15, "4"}, {"rj", 12 << 5, "$t0"}, {"rk", 12 << 10, "$t0"},
-    {"rd", 13, "$t1"},    {"pj", 14 << 5, "$t2"}, {"cd", 0, "$fcc0"},
+    {"vd", 0, 1, "1"},    {"vj", 5, 2, "2"},    {"vk", 10, 3, "3"},
+    {"va", 15, 4, "4"},   {"rj", 5, 12, "$t0"}, {"rk", 10, 12, "$t0"},
+    {"rd", 0, 13, "$t1"}, {"pj", 5, 14, "$t2"}, {"cd", 0, 0, "$fcc0", 3},
 };
+
+uint32_t bits_at(int position, int bits) {
+  return static_cast<uint32_t>(((uint64_t{1} << bits) - 1) << position);
+}
 
 const RegisterOperand* register_operand(std::string_view word) {
   for (const RegisterOperand& operand : kOperands)
@@ -59,7 +66,8 @@ Immediate immediate_of(std::string_view word, const std::string& where) {
   if (at != std::string_view::npos) made.position = small_number(before_star.substr(at + 1), where);
   made.bits =
       small_number(before_star.substr(2, at == std::string_view::npos ? at : at - 2), where);
-  if (made.bits == 0 || made.bits > 16 || made.position + made.bits > 32 || made.scale == 0)
+  if (made.bits == 0 || made.bits > 16 || made.position + made.bits > 32 ||
+      !std::has_single_bit(static_cast<unsigned>(made.scale)))
     throw_bad_data(where, "'" + std::string(word) + "' does not fit a word");
   const int64_t count = int64_t{1} << made.bits;
   made.low = made.is_signed ? -count / 2 * made.scale : 0;
@@ -76,20 +84,31 @@ void read_loongarch(Operation* operation, std::string_view encoding, int variant
   if (plus != std::string_view::npos)
     word += static_cast<uint32_t>(variant) * word_of(trimmed(encoding.substr(plus + 1)), where);
   size_t immediates = 0;
+  int immediate_bits = 0;
   bool memory = false;
+  uint32_t taken = 0, registers = 0;  // of the operands so far: their fields, and those filled in
+  const auto take = [&](const std::string& part, uint32_t field) {
+    if ((word & field) != 0)
+      throw_bad_data(where, "the encoding has ones where " + part + " stands");
+    if ((taken & field) != 0) throw_bad_data(where, part + " stands where another operand does");
+    taken |= field;
+  };
   for (const std::string& part : parts_of(operation->operands, ',')) {
     if (part.empty()) continue;
     if (const RegisterOperand* operand = register_operand(part)) {
-      if ((word & operand->field) != 0)
-        throw_bad_data(where, "the encoding has ones where " + part + " stands");
-      word |= operand->field;
+      take(part, bits_at(operand->position, operand->bits));
+      registers |= operand->number << operand->position;
       memory = memory || part == "pj";
       if (part[0] == 'v') operation->vector_bytes = operation->isa == kernels::Isa::kLasx ? 32 : 16;
       continue;
     }
     if (immediates == 2) throw_bad_data(where, "there are more than two immediates");
-    operation->immediates[immediates++] = immediate_of(part, where);
+    const Immediate& made = operation->immediates[immediates++] = immediate_of(part, where);
+    take(part, bits_at(made.position, made.bits));
+    immediate_bits += made.bits;
   }
+  if (immediate_bits > 16) throw_bad_data(where, "the immediates have more than 16 bits");
+  word |= registers;
   // An offset must leave the access within the memory operand.
   Immediate& offset = operation->immediates[0];
   if (memory && offset.bits > 0) {

@@ -36,8 +36,13 @@ void read_x86(Operation* operation, std::string_view encoding, const std::string
   const std::vector<std::string> parts = parts_of(operation->operands, ',');
   if (has_immediate != (parts.back() == "i8"))
     throw_bad_data(where, "the encoding and the operands differ about an immediate");
+  const int register_most = operation->isa == kernels::Isa::kAvx512 ? 64 : 32;
   int widest = 0;
-  for (const std::string& part : parts) widest = std::max(widest, register_bytes(part));
+  for (const std::string& part : parts) {
+    if (register_bytes(part) > register_most)
+      throw_bad_data(where, part + " is no operand of " + kernels::isa_name(operation->isa));
+    widest = std::max(widest, register_bytes(part));
+  }
   const bool to_vector = operation->formula.target() == Target::kVector;
   operation->vector_bytes = to_vector ? register_bytes(parts.front()) : widest;
 }

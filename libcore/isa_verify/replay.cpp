@@ -46,6 +46,7 @@ void replay_one(const SavedVector& vector, const Operation& operation, Runner* r
   const Result expected = reference_result(operation, vector.operands);
   const Execution got = execute(operation, vector.operands, 0, runner);
   ++report->vectors;
+  report->float_result = operation.float_result();
   if (expected != vector.expected) ++report->other_reference;
   if (got.ending == vector.ending && got.result == vector.got) ++report->as_recorded;
   if (got.ending != Ending::kDone) {

@@ -38,7 +38,8 @@ LF_API std::vector<SavedVector> read_vectors(const std::filesystem::path& path);
 // A file of vectors being written; it appears under its name when it is complete.
 class LF_API VectorFile {
  public:
-  // Error(kUsage) when anything stands at the path: it may be what another chip left, or no vectors.
+  // Error(kUsage) when anything stands at the path: it may be what another chip left, or no
+  // vectors.
   explicit VectorFile(const std::filesystem::path& path);
   void add(const support::Json& vector);
   void commit();
@@ -59,6 +60,7 @@ struct ReplayReport {
   uint64_t as_recorded = 0;      // left what the file's chip left
   uint64_t other_reference = 0;  // the file expects something else than this table's formula
   uint64_t worst_ulp = 0;
+  bool float_result = false;
   Status status = Status::kPassed;
   std::string not_run;  // why it was not: another CPU's, in no table; empty: it was
 };

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/stop.h"
 #include "isa_verify/inputs.h"
 
 namespace loongforge::isa_verify {
@@ -13,6 +14,7 @@ namespace {
 
 using kernels::Isa;
 
+constexpr size_t kLookEvery = 1024;   // vectors: whether to stop
 constexpr uint64_t kX86Flags = 0x45;  // CF, PF, ZF
 
 // Bytes of the register that the result is compared in.
@@ -183,6 +185,7 @@ OperationReport verify_operation(const Operation& operation, const VerifyOptions
   Inputs inputs(operation, options.seed);
   const size_t vectors = std::max(static_cast<size_t>(options.vectors), pairs.size());
   for (size_t v = 0; v < vectors; ++v) {
+    if (v % kLookEvery == 0) check_stop();
     const size_t which = v % pairs.size();
     const Operands operands = inputs.next(pairs[which].first, pairs[which].second);
     const Result expected = reference_result(operation, operands);

@@ -64,6 +64,7 @@ struct TriedVector {
 };
 using VectorSink = std::function<void(const TriedVector&)>;
 
+// Ends early where check_stop() does.
 LF_API OperationReport verify_operation(const Operation& operation, const VerifyOptions& options,
                                         Runner* runner, const VectorSink& sink);
 

@@ -79,6 +79,9 @@ TEST_CASE("integer functions") {
   CHECK(value("s64 = rshr(5, 0)") == 5);
   CHECK(value("s64 = clz(1, 8)") == 7);
   CHECK(value("s64 = clz(0, 16)") == 16);
+  CHECK(value("s64 = clz(1, 1 << 100)") == 127);
+  CHECK(value("s64 = clz(1, -3)") == 0);
+  CHECK(value("s64 = abs(1 << 127) >> 64") == INT64_MIN);
   CHECK(value("s64 = popcount(255) + u8(511) + s8(255)") == 8 + 255 - 1);
   CHECK(value("s64 = ushr(-1, 127)") == 1);
   CHECK(value("u16 = collect(u8, j.u8 & 1)") == 0xAAAA);
@@ -124,6 +127,8 @@ TEST_CASE("what is not a formula is refused, by name") {
   CHECK(refusal("u8 = 1 ? j : j.f32").find("one type") != std::string::npos);
   CHECK(refusal("u8 = sat(j, f32)").find("takes an integer type") != std::string::npos);
   CHECK(refusal("s32 = toint(j.f32, s32, up)").find("no rounding") != std::string::npos);
+  CHECK(refusal("s128 = toint(j.f32, s128, rz)").find("at most 64 bits") != std::string::npos);
+  CHECK(refusal("u8 = collect(u8, 1 + collect(u8, j))").find("within") != std::string::npos);
   CHECK(refusal("f32 = fma(j, k, d.f64)").find("types differ") != std::string::npos);
   CHECK(refusal("m = j").find("needs a type") != std::string::npos);
   CHECK(refusal("none x").find("more behind none") != std::string::npos);
@@ -141,6 +146,10 @@ TEST_CASE("an element that is not there is an error when it is read") {
   CHECK_THROWS_AS(value("u8 = j[-1]"), Error);
   CHECK_THROWS_AS(value("u8 = mem[300]"), Error);
   CHECK_THROWS_AS(value("u8 = j[1 << 100]"), Error);
+  CHECK_THROWS_AS(value("u128 = j[1 << 126]"), Error);
+  CHECK_THROWS_AS(value("u128 = mem[1 << 127]"), Error);
+  CHECK_THROWS_AS(value("u16 = mem[-65]"), Error);
+  CHECK(value("u8 = mem[-128]") == 0);
   CHECK_THROWS_AS(value("u8 = 1 / (n - n)"), Error);
   CHECK(value("u8 = 0 ? j[64] : 7") == 7);  // only what is chosen is read
 }

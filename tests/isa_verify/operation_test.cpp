@@ -93,7 +93,7 @@ TEST_CASE("rows that are wrong are refused by line and by what is wrong") {
   refuse("isa lsx\nx ; 70000001 ; vd ; u8 = j\n", "the encoding has ones where vd stands");
   refuse("isa lsx\nx ; 70000000 ; vq ; u8 = j\n", "'vq' is no operand");
   refuse("isa lsx\nx ; 70000000 ; vd,ui20 ; u8 = j\n", "'ui20' does not fit a word");
-  refuse("isa lsx\nx ; 70000000 ; vd,ui3,ui3,ui3 ; u8 = j\n", "more than two immediates");
+  refuse("isa lsx\nx ; 70000000 ; vd,ui3,ui3@13,ui3@16 ; u8 = j\n", "more than two immediates");
   refuse("isa lsx\nx ; 70000000 ; rd ; u8 = r\n", "the result is a vector, but no operand is one");
   refuse("isa lsx lasx\nx ; 70000000 ; vd ; u8 = j\n", "an encoding is missing for each ISA");
   refuse("isa avx2\nx ; c5f ; xmm1 ; u8 = j\n", "'c5f' is no encoding");
@@ -108,6 +108,34 @@ TEST_CASE("rows that are wrong are refused by line and by what is wrong") {
   refuse("isa avx2\nx ; c5ff00 ; xmm1 ; u8 = j ; given q.u8 = 1\n", "names no input");
   refuse("isa avx2\nx ; c5ff00 ; xmm1 ; u8 = j ; maybe\n", "'maybe' is not understood");
   refuse("isa avx2\nx ; c5ff00 ; xmm1 ; u8 = z\n", "'z' is not known");
+  refuse("isa avx2\nx ; 90 ; zmm1 ; u8 = d\n", "f:2: zmm1 is no operand of avx2");
+  refuse("isa avx2\nx ; 90 ; eax,zmm2 ; r.u32 = j\n", "zmm2 is no operand of avx2");
+  refuse("isa lasx\nx ; 70000000 ; vd,vj,ui5,ui5 ; u8 = j\n",
+         "ui5 stands where another operand does");
+  refuse("isa lasx\nx ; 70000000 ; vd,vj,ui5@7 ; u8 = j\n",
+         "ui5@7 stands where another operand does");
+  refuse("isa lasx\nx ; 70000400 ; vd,vj,ui5 ; u8 = j\n", "the encoding has ones where ui5 stands");
+  refuse("isa lasx\nx ; 70000000 ; vd,ui9@5,ui9@14 ; u8 = j\n", "more than 16 bits");
+  refuse("isa lsx\nx ; 70000000 ; vd,ui5*3 ; u8 = j\n", "'ui5*3' does not fit a word");
+  refuse("isa lsx\nx ; 70000000 ; vd,ui5*4 ; u8 = j ; imm 2..8\n", "the range does not fit");
+  refuse("isa avx2\nx ; c5ff00 ; xmm1 ; u8 = j ; given k.none\n", "names no input");
+  refuse("isa avx2\nx ; c5ff00 ; xmm1 ; u8 = j ; given k.m.u8 = 1\n", "names no input");
+}
+
+TEST_CASE("rows that would not end, fill memory or disturb a terminal are refused") {
+  refuse("isa avx2\nx\x1B[31m ; c5ff00 ; xmm1 ; u8 = j\n", "f:2: a character outside ASCII");
+  refuse("isa avx2\nx\xC3\xA9 ; c5ff00 ; xmm1 ; u8 = j\n", "a character outside ASCII");
+  CHECK(parse_operations("# \xC3\xA9\nisa avx2\n\tx ; c5ff00 ; xmm1 ; u8 = j\n", "f").size() == 1);
+  refuse("isa avx2\nx ; c5ff00 ; xmm1 ; u8 = j" + std::string(5000, ' ') + "+ 1\n",
+         "the line is longer than 4096 characters");
+  std::string group = "x";
+  for (int i = 0; i < 64; ++i) group += ",x";
+  refuse("isa avx2\n{" + group + "} ; c5ff00 ; xmm1 ; u8 = j\n", "a group has more than 64 words");
+  std::string rows = "isa avx2 avx512\n";
+  for (int i = 0; i < 10001; ++i) rows += "x ; 90 ; xmm1 ; u8 = j\n";
+  refuse(rows, "f:10002: more than 20000 operations");
+  refuse("isa lsx\nx ; 70000000 ; vd ; u8 = collect(u8, collect(u8, j) != 0)\n",
+         "collect() within collect()");
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ std::string prefixed(const Line& line) {
 void check_with_assembler(bool loongarch) {
   const std::string assembler = tool("as", loongarch), copier = tool("objcopy", loongarch);
   if (assembler.empty() || copier.empty()) {
-    MESSAGE("SKIPPED: no assembler for " << (loongarch ? "LoongArch" : "x86-64")
-                                         << " here; rows were NOT compared");
+    const std::string machine = loongarch ? "LoongArch" : "x86-64";
+    MESSAGE("SKIPPED: no assembler for " << machine << " here; rows were NOT compared");
     return;
   }
   const std::vector<Line> lines = lines_of(loongarch);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/stop.h"
 #include "isa_verify/samples.h"
 #include "support/expect_error.h"
 
@@ -92,6 +93,16 @@ TEST_CASE("a tolerance in steps between neighbours is applied") {
   exact.ulp = 0;
   CHECK(compare_results(exact, result(0x80000000), result(0)).mismatches == 1);
   CHECK(compare_results(exact, result(0x7FC00000), result(0x7FC00001)).mismatches == 1);
+}
+
+TEST_CASE("many vectors of one operation end at a signal") {
+  if (!can_run(kHere)) {
+    MESSAGE("SKIPPED: this CPU has no vector instructions");
+    return;
+  }
+  const StopGuard guard;
+  raise(SIGTERM);
+  LF_CHECK_ERROR(run(kRight, 2000000000), 128 + SIGTERM, "stopped by SIGTERM");
 }
 
 TEST_CASE("patterns select by mnemonic; one that matches nothing is an error") {
