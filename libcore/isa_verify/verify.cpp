@@ -229,24 +229,17 @@ std::vector<const Operation*> select_operations(const std::vector<Operation>& op
 }
 
 bool can_run(Isa isa) {
-  const kernels::CpuFeatures& cpu = kernels::cpu();
-  const auto enabled = [&](const char* name) {
-    const kernels::CpuFeature* feature = cpu.find(name);
-    return feature != nullptr && feature->enabled;
-  };
-  switch (isa) {
-    case Isa::kAvx2:
-      return enabled("avx2");
-    case Isa::kAvx512:
-      return enabled("avx512f") && enabled("avx512bw");
-    case Isa::kLsx:
-      return enabled("lsx");
-    case Isa::kLasx:
-      return enabled("lasx");
-    case Isa::kScalar:
-      break;
-  }
-  return false;
+  // Less than the kernels need: what the rows are made of, extensions being optional.
+  constexpr struct {
+    Isa isa;
+    const char* needs;
+  } kRows[] = {{Isa::kAvx2, "avx2"},
+               {Isa::kAvx512, "avx512f avx512bw"},
+               {Isa::kLsx, "lsx"},
+               {Isa::kLasx, "lasx"}};
+  return std::any_of(std::begin(kRows), std::end(kRows), [&](const auto& row) {
+    return row.isa == isa && kernels::cpu().has(row.needs);
+  });
 }
 
 }  // namespace loongforge::isa_verify

@@ -34,16 +34,16 @@ void x86_features(const CpuWords& w, CpuFeatures* f) noexcept {
   const bool ymm = (state & kYmmState) == kYmmState;
   const bool zmm = (state & kZmmState) == kZmmState;
   const bool tile = (state & kTileState) == kTileState;
-  const bool fma = note(f, "fma", bit(w.leaf1.ecx, 12), ymm);
-  const bool f16c = note(f, "f16c", bit(w.leaf1.ecx, 29), ymm);
+  note(f, "fma", bit(w.leaf1.ecx, 12), ymm);
+  note(f, "f16c", bit(w.leaf1.ecx, 29), ymm);
   const bool avx = bit(w.leaf1.ecx, 28);
-  const bool avx2 = note(f, "avx2", avx && bit(w.leaf7.ebx, 5), ymm);
-  const bool foundation = note(f, "avx512f", bit(w.leaf7.ebx, 16), zmm);
-  const bool dq = note(f, "avx512dq", bit(w.leaf7.ebx, 17), zmm);
-  const bool bw = note(f, "avx512bw", bit(w.leaf7.ebx, 30), zmm);
-  const bool vl = note(f, "avx512vl", bit(w.leaf7.ebx, 31), zmm);
-  const bool vbmi = note(f, "avx512vbmi", bit(w.leaf7.ecx, 1), zmm);
-  const bool bf16 = note(f, "avx512_bf16", bit(w.leaf7_1.eax, 5), zmm);
+  note(f, "avx2", avx && bit(w.leaf7.ebx, 5), ymm);
+  note(f, "avx512f", bit(w.leaf7.ebx, 16), zmm);
+  note(f, "avx512dq", bit(w.leaf7.ebx, 17), zmm);
+  note(f, "avx512bw", bit(w.leaf7.ebx, 30), zmm);
+  note(f, "avx512vl", bit(w.leaf7.ebx, 31), zmm);
+  note(f, "avx512vbmi", bit(w.leaf7.ecx, 1), zmm);
+  note(f, "avx512_bf16", bit(w.leaf7_1.eax, 5), zmm);
   note(f, "avx512_fp16", bit(w.leaf7.edx, 23), zmm);
   const bool tiles = note(f, "amx_tile", bit(w.leaf7.edx, 24), tile);
   note(f, "amx_bf16", bit(w.leaf7.edx, 22), tile);
@@ -51,8 +51,6 @@ void x86_features(const CpuWords& w, CpuFeatures* f) noexcept {
   const bool avx10 = bit(w.leaf7_1.edx, 19);
   f->avx10_2 = note(f, "avx10_2", avx10 && (w.leaf24.ebx & 0xFFu) >= 2, zmm);
   f->amx_fp8 = note(f, "amx_fp8", bit(w.leaf1e_1.eax, 4), tile) && tiles;
-  f->avx2 = avx2 && fma && f16c;
-  f->avx512 = f->avx2 && foundation && dq && bw && vl && vbmi && bf16;
 }
 
 void loongarch_features(const CpuWords& w, CpuFeatures* f) noexcept {
@@ -63,16 +61,15 @@ void loongarch_features(const CpuWords& w, CpuFeatures* f) noexcept {
   };
   both("ual", bit(w.cpucfg1, kCpucfg1Ual), kHwcapUal);
   both("fpu", bit(w.cpucfg2, kCpucfg2Fp), kHwcapFpu);
-  f->lsx = both("lsx", bit(w.cpucfg2, kCpucfg2Lsx), kHwcapLsx);
-  f->lasx = both("lasx", bit(w.cpucfg2, kCpucfg2Lasx), kHwcapLasx);
+  const bool lsx = both("lsx", bit(w.cpucfg2, kCpucfg2Lsx), kHwcapLsx);
+  const bool lasx = both("lasx", bit(w.cpucfg2, kCpucfg2Lasx), kHwcapLasx);
   both("lam", bit(w.cpucfg2, kCpucfg2Lam), kHwcapLam);
   both("crc32", bit(w.cpucfg1, kCpucfg1Crc32), kHwcapCrc32);
   // No bit of AT_HWCAP: it works where the floating-point unit does.
   note(f, "frecipe", bit(w.cpucfg2, kCpucfg2Frecipe), bit(w.hwcap, kHwcapFpu));
-  f->lasx = f->lasx && f->lsx;
-  f->lasx_state = f->lasx                        ? LasxState::kEnabled
+  f->lasx_state = lsx && lasx                    ? LasxState::kEnabled
                   : bit(w.cpucfg2, kCpucfg2Lasx) ? LasxState::kOff
-                  : f->lsx                       ? LasxState::kHidden
+                  : lsx                          ? LasxState::kHidden
                                                  : LasxState::kNone;
 }
 
@@ -128,6 +125,20 @@ const CpuFeature* CpuFeatures::find(const char* name) const noexcept {
   for (size_t i = 0; i < count; ++i)
     if (strcmp(all[i].name, name) == 0) return &all[i];
   return nullptr;
+}
+
+bool CpuFeatures::has(const char* names) const noexcept {
+  for (const char* name = names; *name != 0;) {
+    const size_t length = strcspn(name, " ");
+    bool enabled = false;
+    for (size_t i = 0; i < count; ++i)
+      enabled = enabled || (all[i].enabled && strlen(all[i].name) == length &&
+                            strncmp(all[i].name, name, length) == 0);
+    if (!enabled) return false;
+    name += length;
+    name += strspn(name, " ");
+  }
+  return true;
 }
 
 }  // namespace loongforge::kernels

@@ -50,18 +50,14 @@ struct CpuFeatures {
   CpuFeature all[kMax] = {};
   size_t count = 0;
 
-  // What a kernel folder needs, together.
-  bool avx2 = false;    // AVX2, FMA and F16C
-  bool avx512 = false;  // AVX2's, F, BW, VL, DQ, VBMI and BF16
-  bool lsx = false;
-  bool lasx = false;
   // Instructions that multiply FP8: see native_fp8.h. No processor that this was tried on has them.
   bool avx10_2 = false;
   bool amx_fp8 = false;
   LasxState lasx_state = LasxState::kNotLoongArch;
 
   const CpuFeature* find(
-      const char* name) const noexcept;  // nullptr: not a feature of this architecture
+      const char* name) const noexcept;        // nullptr: not a feature of this architecture
+  bool has(const char* names) const noexcept;  // all of "fma f16c" are enabled
 };
 
 LF_API CpuFeatures cpu_features(const CpuWords& words) noexcept;

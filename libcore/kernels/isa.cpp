@@ -2,12 +2,11 @@
 
 #include <atomic>
 #include <cstring>
-
-#include "kernels/dispatch.h"
+#include <iterator>
 
 namespace loongforge::kernels {
 
-#ifdef LF_HAVE_AVX512
+#if LF_HAVE_AVX512
 namespace avx512 {
 extern const bool kEmulated;
 }
@@ -15,38 +14,49 @@ extern const bool kEmulated;
 
 namespace {
 
-constexpr const char* kNames[] = {"scalar", "avx2", "avx512", "lsx", "lasx"};
-constexpr int kIsas = 5;
+struct Entry {
+  Isa isa;
+  const char* name;
+  const char* needs;
+  bool compiled;
+};
+#define LF_ISA_ENTRY(arg, NAME, value, folder, needs) \
+  {Isa::value, #folder, needs, LF_HAVE_##NAME != 0},
+constexpr Entry kEntries[] = {{Isa::kScalar, "scalar", "", true}, LF_VECTOR_ISAS(LF_ISA_ENTRY, )};
+#undef LF_ISA_ENTRY
+constexpr size_t kIsas = std::size(kEntries);
+
+const Entry& entry_of(Isa isa) noexcept { return kEntries[static_cast<size_t>(isa)]; }
+
+// The emulation of AVX-512 is compiled for AVX2.
+bool runs(const CpuFeatures& cpu, Isa isa) noexcept {
+  return isa_runs_on(cpu, isa_is_emulated(isa) ? Isa::kAvx2 : isa);
+}
+
+// A part of kEntries, in its order.
+struct Isas {
+  Isa list[kIsas] = {};
+  size_t count = 0;
+
+  void add(Isa isa) noexcept { list[count++] = isa; }
+  std::span<const Isa> all() const noexcept { return {list, count}; }
+};
 
 struct State {
   CpuFeatures cpu = cpu_features(read_cpu_words());
-  Isa available[kIsas] = {Isa::kScalar};  // ascending, so the last is the best
-  Isa testable[kIsas] = {Isa::kScalar};
-  size_t n_available = 1;
-  size_t n_testable = 1;
+  Isas known, compiled, testable, available;
   std::atomic<Isa> active{Isa::kScalar};
 
   State() noexcept {
-#ifdef LF_HAVE_AVX2
-    add(Isa::kAvx2, cpu.avx2, false);
-#endif
-#ifdef LF_HAVE_AVX512
-    // The emulation is compiled with AVX2, FMA and F16C.
-    add(Isa::kAvx512, avx512::kEmulated ? cpu.avx2 : cpu.avx512, avx512::kEmulated);
-#endif
-#ifdef LF_HAVE_LSX
-    add(Isa::kLsx, cpu.lsx, false);
-#endif
-#ifdef LF_HAVE_LASX
-    add(Isa::kLasx, cpu.lasx, false);
-#endif
-    active.store(available[n_available - 1], std::memory_order_relaxed);
-  }
-
-  [[maybe_unused]] void add(Isa isa, bool usable, bool emulated) noexcept {
-    if (!usable) return;
-    testable[n_testable++] = isa;
-    if (!emulated) available[n_available++] = isa;
+    for (const Entry& entry : kEntries) {
+      known.add(entry.isa);
+      if (!entry.compiled) continue;
+      compiled.add(entry.isa);
+      if (!runs(cpu, entry.isa)) continue;
+      testable.add(entry.isa);
+      if (!isa_is_emulated(entry.isa)) available.add(entry.isa);
+    }
+    active.store(available.all().back(), std::memory_order_relaxed);
   }
 };
 
@@ -57,19 +67,22 @@ State& state() noexcept {
 
 }  // namespace
 
-const char* isa_name(Isa isa) noexcept { return kNames[static_cast<int>(isa)]; }
+const char* isa_name(Isa isa) noexcept { return entry_of(isa).name; }
 
-std::span<const Isa> available_isas() noexcept { return {state().available, state().n_available}; }
-
-std::span<const Isa> testable_isas() noexcept { return {state().testable, state().n_testable}; }
+std::span<const Isa> available_isas() noexcept { return state().available.all(); }
+std::span<const Isa> testable_isas() noexcept { return state().testable.all(); }
+std::span<const Isa> compiled_isas() noexcept { return state().compiled.all(); }
+std::span<const Isa> all_isas() noexcept { return state().known.all(); }
 
 bool isa_is_emulated([[maybe_unused]] Isa isa) noexcept {
-#ifdef LF_HAVE_AVX512
+#if LF_HAVE_AVX512
   return isa == Isa::kAvx512 && avx512::kEmulated;
 #else
   return false;
 #endif
 }
+
+bool isa_runs_on(const CpuFeatures& cpu, Isa isa) noexcept { return cpu.has(entry_of(isa).needs); }
 
 Isa active_isa() noexcept { return state().active.load(std::memory_order_relaxed); }
 
@@ -83,19 +96,12 @@ bool set_active_isa(Isa isa) noexcept {
 }
 
 bool parse_isa(const char* name, Isa* isa) noexcept {
-  for (int i = 0; i < kIsas; ++i) {
-    if (std::strcmp(name, kNames[i]) != 0) continue;
-    *isa = static_cast<Isa>(i);
+  for (const Entry& entry : kEntries) {
+    if (std::strcmp(name, entry.name) != 0) continue;
+    *isa = entry.isa;
     return true;
   }
   return false;
-}
-
-std::span<const Isa> compiled_isas() noexcept {
-  static constexpr Isa kCompiled[] = {Isa::kScalar,
-                                      LF_IF_AVX2(Isa::kAvx2, ) LF_IF_AVX512(Isa::kAvx512, )
-                                          LF_IF_LSX(Isa::kLsx, ) LF_IF_LASX(Isa::kLasx, )};
-  return kCompiled;
 }
 
 const CpuFeatures& cpu() noexcept { return state().cpu; }

@@ -15,7 +15,7 @@
 #include "bench/peers/peers.h"
 #include "quiet.h"
 
-#ifdef LF_HAVE_AVX512
+#if LF_HAVE_AVX512
 namespace loongforge::kernels::avx512 {
 extern const GemmTable kGemmDotTable;
 extern const GemmTable kGemmFmaTable;
@@ -110,7 +110,7 @@ struct Variant {
 std::vector<Variant> variants_of(Isa isa) {
   const GemmTable active{packed_weight_bytes, pack_weight_rows, pack_nf4_rows, gather_weight_rows,
                          gemm_scratch_bytes,  gemm_steps,       gemm};
-#ifdef LF_HAVE_AVX512
+#if LF_HAVE_AVX512
   if (isa == Isa::kAvx512) {
     const bool dot = avx512::dot_is_fast();
     return {{dot ? "avx512 by vdpbf16ps (used here)" : "avx512 by vdpbf16ps", avx512::kGemmDotTable,

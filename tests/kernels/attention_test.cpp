@@ -17,7 +17,7 @@
 
 namespace loongforge::kernels {
 
-#ifdef LF_HAVE_AVX512
+#if LF_HAVE_AVX512
 namespace avx512 {
 extern const AttentionTable kAttentionForms[2];  // vdpbf16ps, fp32 FMA
 }
@@ -371,7 +371,7 @@ TEST_CASE("attention: the same bits on every ISA") {
   }
 }
 
-#ifdef LF_HAVE_AVX512
+#if LF_HAVE_AVX512
 TEST_CASE("attention: both forms of AVX-512 bf16 products give the same bits") {
   bool usable = false;
   for (const Isa isa : testable_isas()) usable |= isa == Isa::kAvx512;

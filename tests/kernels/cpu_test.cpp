@@ -53,9 +53,9 @@ void check(const CpuFeatures& f, const char* name, bool present, bool enabled) {
 
 TEST_CASE("cpu: x86 with everything") {
   const CpuFeatures f = cpu_features(full_x86());
-  CHECK(f.avx2);
-  CHECK(f.avx512);
-  CHECK_FALSE(f.lsx);
+  CHECK(isa_runs_on(f, Isa::kAvx2));
+  CHECK(isa_runs_on(f, Isa::kAvx512));
+  CHECK_FALSE(isa_runs_on(f, Isa::kLsx));
   CHECK_FALSE(f.avx10_2);
   CHECK_FALSE(f.amx_fp8);
   CHECK(f.lasx_state == LasxState::kNotLoongArch);
@@ -72,39 +72,39 @@ TEST_CASE("cpu: each part that AVX2 or AVX-512 needs, absent, takes it away") {
     return cpu_features(w);
   };
   const CpuFeatures no_bf16 = without([](CpuWords* w) { w->leaf7_1.eax = 0; });
-  CHECK(no_bf16.avx2);
-  CHECK_FALSE(no_bf16.avx512);
+  CHECK(isa_runs_on(no_bf16, Isa::kAvx2));
+  CHECK_FALSE(isa_runs_on(no_bf16, Isa::kAvx512));
   check(no_bf16, "avx512_bf16", false, false);
   check(no_bf16, "avx512f", true, true);
   for (const int i : {16, 17, 30, 31})
-    CHECK_FALSE(without([&](CpuWords* w) { w->leaf7.ebx &= ~bit(i); }).avx512);
-  CHECK_FALSE(without([](CpuWords* w) { w->leaf7.ecx = 0; }).avx512);
+    CHECK_FALSE(isa_runs_on(without([&](CpuWords* w) { w->leaf7.ebx &= ~bit(i); }), Isa::kAvx512));
+  CHECK_FALSE(isa_runs_on(without([](CpuWords* w) { w->leaf7.ecx = 0; }), Isa::kAvx512));
   for (const int i : {12, 29, 28}) {
     const CpuFeatures f = without([&](CpuWords* w) { w->leaf1.ecx &= ~bit(i); });
-    CHECK_FALSE(f.avx2);
-    CHECK_FALSE(f.avx512);
+    CHECK_FALSE(isa_runs_on(f, Isa::kAvx2));
+    CHECK_FALSE(isa_runs_on(f, Isa::kAvx512));
   }
-  CHECK_FALSE(without([](CpuWords* w) { w->leaf7.ebx &= ~bit(5); }).avx2);
+  CHECK_FALSE(isa_runs_on(without([](CpuWords* w) { w->leaf7.ebx &= ~bit(5); }), Isa::kAvx2));
 }
 
 TEST_CASE("cpu: registers that the system does not save: present, not enabled") {
   CpuWords w = full_x86();
   w.xcr0 = 0x7;  // XMM and YMM only: OSXSAVE without zmm
   const CpuFeatures no_zmm = cpu_features(w);
-  CHECK(no_zmm.avx2);
-  CHECK_FALSE(no_zmm.avx512);
+  CHECK(isa_runs_on(no_zmm, Isa::kAvx2));
+  CHECK_FALSE(isa_runs_on(no_zmm, Isa::kAvx512));
   check(no_zmm, "avx512f", true, false);
   check(no_zmm, "avx512_bf16", true, false);
   check(no_zmm, "avx2", true, true);
   w.xcr0 = 0x67;  // opmask and the upper halves, not zmm16 to zmm31
-  CHECK_FALSE(cpu_features(w).avx512);
+  CHECK_FALSE(isa_runs_on(cpu_features(w), Isa::kAvx512));
   w.xcr0 = 0x3;  // no YMM
   const CpuFeatures no_ymm = cpu_features(w);
-  CHECK_FALSE(no_ymm.avx2);
+  CHECK_FALSE(isa_runs_on(no_ymm, Isa::kAvx2));
   check(no_ymm, "avx2", true, false);
   w = full_x86();
   w.leaf1.ecx &= ~bit(27);  // no OSXSAVE: XCR0 means nothing
-  CHECK_FALSE(cpu_features(w).avx2);
+  CHECK_FALSE(isa_runs_on(cpu_features(w), Isa::kAvx2));
 }
 
 TEST_CASE("cpu: AVX10.2 and AMX-FP8 by their leaves and their state") {
@@ -129,10 +129,10 @@ TEST_CASE("cpu: AVX10.2 and AMX-FP8 by their leaves and their state") {
 
 TEST_CASE("cpu: LoongArch with LASX on") {
   const CpuFeatures f = cpu_features(la464());
-  CHECK(f.lsx);
-  CHECK(f.lasx);
+  CHECK(isa_runs_on(f, Isa::kLsx));
+  CHECK(isa_runs_on(f, Isa::kLasx));
   CHECK(f.lasx_state == LasxState::kEnabled);
-  CHECK_FALSE(f.avx2);
+  CHECK_FALSE(isa_runs_on(f, Isa::kAvx2));
   for (const char* name : {"ual", "fpu", "lsx", "lasx", "lam", "crc32"}) check(f, name, true, true);
   check(f, "frecipe", false, false);
   CpuWords newer = la464();
@@ -145,22 +145,22 @@ TEST_CASE("cpu: LASX that the kernel keeps off, that is hidden, and neither LSX 
   w.hwcap = 0x5E;  // CPUCFG still tells of it
   const CpuFeatures off = cpu_features(w);
   CHECK(off.lasx_state == LasxState::kOff);
-  CHECK(off.lsx);
-  CHECK_FALSE(off.lasx);
+  CHECK(isa_runs_on(off, Isa::kLsx));
+  CHECK_FALSE(isa_runs_on(off, Isa::kLasx));
   check(off, "lasx", true, false);
   check(off, "lsx", true, true);
 
   w.cpucfg2 &= ~bit(7);  // as qemu's lasx=off, and firmware that clears the word
   const CpuFeatures hidden = cpu_features(w);
   CHECK(hidden.lasx_state == LasxState::kHidden);
-  CHECK(hidden.lsx);
+  CHECK(isa_runs_on(hidden, Isa::kLsx));
   check(hidden, "lasx", false, false);
 
   w.hwcap = 0x4E;
   w.cpucfg2 &= ~bit(6);
   const CpuFeatures none = cpu_features(w);
   CHECK(none.lasx_state == LasxState::kNone);
-  CHECK_FALSE(none.lsx);
+  CHECK_FALSE(isa_runs_on(none, Isa::kLsx));
 
   w = la464();
   w.hwcap = 0x4E;  // both in silicon, both off
@@ -171,16 +171,17 @@ TEST_CASE("cpu: LASX that the kernel keeps off, that is hidden, and neither LSX 
 TEST_CASE("cpu: what the kernel lists counts without the silicon's word, LASX never without LSX") {
   CpuWords w = la464();
   w.cpucfg1 = w.cpucfg2 = 0;
-  CHECK(cpu_features(w).lasx);
+  CHECK(isa_runs_on(cpu_features(w), Isa::kLasx));
   check(cpu_features(w), "lasx", true, true);
   w.hwcap &= ~uint64_t{bit(4)};
-  CHECK_FALSE(cpu_features(w).lasx);
+  CHECK_FALSE(isa_runs_on(cpu_features(w), Isa::kLasx));
 }
 
 TEST_CASE("cpu: another architecture has nothing") {
   const CpuFeatures f = cpu_features(CpuWords{});
   CHECK(f.count == 0);
-  CHECK_FALSE((f.avx2 || f.avx512 || f.lsx || f.lasx));
+  for (const Isa isa : all_isas().subspan(1)) CHECK_FALSE(isa_runs_on(f, isa));
+  CHECK(isa_runs_on(f, Isa::kScalar));
 }
 
 #ifdef __x86_64__

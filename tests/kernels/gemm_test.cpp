@@ -17,7 +17,7 @@
 
 namespace loongforge::kernels {
 
-#ifdef LF_HAVE_AVX512
+#if LF_HAVE_AVX512
 namespace avx512 {
 extern const GemmTable kGemmDotTable;
 extern const GemmTable kGemmFmaTable;
@@ -383,7 +383,7 @@ void for_each_variant(F f) {
     const std::string name =
         std::string(isa_name(isa)) + (isa_is_emulated(isa) ? " (emulated)" : "");
     f(Variant{name, active});
-#ifdef LF_HAVE_AVX512
+#if LF_HAVE_AVX512
     if (isa != Isa::kAvx512) continue;
     f(Variant{name + " vdpbf16ps", avx512::kGemmDotTable});
     f(Variant{name + " fma", avx512::kGemmFmaTable});
