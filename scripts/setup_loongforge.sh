@@ -173,46 +173,63 @@ lf_check_x86() {
   fi
 }
 
+# CXX may be a path with blanks, or a compiler with a launcher before it and options behind: what runs is asked.
 lf_check_compiler() {
-  local compiler="${CXX:-g++}" version='' least=12 flag=-mavx512bf16
+  local compiler="${CXX:-g++}" kind=GCC dump=-dumpfullversion version='' name=g++ gcc=12 clang=16 flag=-mavx512bf16
   if [ "$lf_arch" = loongarch64 ]; then
-    least=14 flag=-mlasx
+    gcc=14 clang=18 flag=-mlasx
   fi
-  if ! version=$(command "$compiler" -dumpfullversion 2>/dev/null); then
-    lf_report note compiler "no $compiler; only building the suite needs one"
+  # shellcheck disable=SC2086  # split into words; lf_main sees to it in zsh
+  if command -v "$compiler" >/dev/null 2>&1; then set -- "$compiler"; else set -- $compiler; fi
+  local least=$gcc
+  case $(command "$@" --version 2>/dev/null) in
+  *clang*) kind=Clang dump=-dumpversion name=clang++ least=$clang ;;
+  esac
+  version=$(command "$@" "$dump" 2>/dev/null)
+  if ! command -v "${1:-}" >/dev/null 2>&1; then
+    lf_report note compiler "no ${1:-compiler}; only building the suite needs one"
+  elif [ -z "$version" ]; then
+    lf_report note compiler "$compiler does not run; only building the suite needs one"
   elif ! lf_at_least "$version" "$least"; then
-    lf_report warn compiler "$compiler $version; building needs GCC $least or newer: CXX=g++-$least"
-  elif ! command "$compiler" -std=c++20 "$flag" -x c++ -fsyntax-only /dev/null 2>/dev/null; then
-    lf_report warn compiler "$compiler $version does not take $flag, which building needs"
+    lf_report warn compiler "$compiler ($kind $version); building needs GCC $gcc or Clang $clang, or newer: CXX=$name-$least"
+  elif ! command "$@" -std=c++20 "$flag" -x c++ -fsyntax-only /dev/null 2>/dev/null; then
+    lf_report warn compiler "$compiler ($kind $version) does not compile with $flag, which building needs"
   else
-    lf_report ok compiler "$compiler $version"
+    lf_report ok compiler "$compiler ($kind $version)"
   fi
 }
 
-# The file that --fix keeps: one line "# was VALUE" above each setting. What was before the first --fix stays on record.
+# The file that --fix keeps: "# was VALUE" above each setting of its own. What was before the first --fix stays on record, and
+# what others wrote there stays as well, but for other settings of the key: "key=1", "-key = 1" and "k/ey = 1" are some.
 lf_write_down() { # KEY VALUE BEFORE
-  local file="$lf_root/etc/sysctl.d/90-loongforge.conf" kept='' line='' above='' text=''
-  while IFS= read -r line; do
-    case $line in
-    "# was "*) above=$line ;;
-    "$1 = "*) [ -z "$above" ] || kept=$above ; above='' ;;
-    "#"* | "") ;;
-    *) text="$text$above${above:+$'\n'}$line"$'\n' ; above='' ;;
-    esac
-  done 2>/dev/null <"$file"
-  {
-    printf '# Written by setup_loongforge.sh --fix; each line above a setting says what it was before.\n'
-    printf '%s' "$text"
-    printf '%s\n%s = %s\n' "${kept:-# was $3}" "$1" "$2"
-  } 2>/dev/null >|"$file.new" && command mv -f "$file.new" "$file"
+  local file="$lf_root/etc/sysctl.d/90-loongforge.conf" before=/dev/null made=''
+  local title='# Written by setup_loongforge.sh --fix; "# was" above a setting says what it was before.'
+  if [ -e "$file" ]; then
+    [ -f "$file" ] || return 1  # a folder, or a link to /dev/null that switches it off
+    before=$file
+  fi
+  made=$(command mktemp "$file.XXXXXX" 2>/dev/null) || return 1
+  # shellcheck disable=SC2016  # awk's own syntax
+  command awk -v key="$1" -v setting="$1 = $2" -v was="# was $3" -v title="$title" '
+    { name = $0; sub(/[ \t]*=.*/, "", name); sub(/^[ \t]*-?[ \t]*/, "", name); gsub("/", ".", name) }
+    /=/ && name == key { if (above != "") was = above; above = ""; next }
+    above != "" { text = text above "\n"; above = "" }
+    /^# Written by setup_loongforge.sh --fix/ { next }
+    /^# was / { above = $0; next }
+    { text = text $0 "\n" }
+    END { print title; printf "%s", text; if (above != "") print above; print was; print setting }
+  ' "$before" 2>/dev/null >|"$made" &&
+    command chmod 644 "$made" 2>/dev/null && command mv -fT "$made" "$file" 2>/dev/null && return 0
+  command rm -f "$made"
+  return 1
 }
 
 lf_set_parameter() { # KEY VALUE BEFORE
   local file="$lf_root/proc/sys/${1//.//}"
-  if ! { printf '%s\n' "$2" >|"$file"; } 2>/dev/null; then
+  if ! { printf '%s\n' "$2" >|"$file"; } 2>/dev/null || [ "$(lf_first_line "$file")" != "$2" ]; then
     lf_error "$1 cannot be set to $2" "$file cannot be written here (a container?): set it on the host"
   elif ! lf_write_down "$1" "$2" "$3"; then
-    lf_error "$1 is set to $2 until the next start only" "$lf_root/etc/sysctl.d/90-loongforge.conf cannot be written"
+    lf_error "$1 is set to $2 until the next start only" "$lf_root/etc/sysctl.d/90-loongforge.conf cannot be written as a file"
   else
     lf_report ok "$1" "$2 (was $3; written to /etc/sysctl.d/90-loongforge.conf)"
   fi
@@ -306,11 +323,12 @@ v2: echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control; v1: boot with cgroup_e
   lf_report ok cpuset "cgroup $where; CPUs now: $allowed"
 }
 
-lf_prepend() { # FOLDER LIST: the list with the folder first, once; never an empty element, which would mean "here"
-  case ":$2:" in
-  *":$1:"*) printf '%s' "$2" ;;
-  *) printf '%s' "$1${2:+:$2}" ;;
-  esac
+lf_prepend() { # FOLDER LIST: the list with the folder first, once; never a new empty element, which would mean "here"
+  local rest="${2:+:$2:}"
+  while :; do
+    case $rest in *":$1:"*) rest="${rest%%":$1:"*}:${rest#*":$1:"}" ;; *) break ;; esac
+  done
+  printf '%s' "$1${rest%:}"
 }
 
 # The suite beside this script: installed (share/loongforge/ or scripts/ under it), or built in the source tree.

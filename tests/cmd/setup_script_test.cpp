@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "support/program.h"
@@ -62,7 +63,7 @@ class Machine {
     fs::create_directories(root() / "etc/sysctl.d");
     command("uname", "echo " + arch);
     command("getconf", "echo 'glibc 2.38'");
-    command("g++", "case $1 in -dumpfullversion) echo 14.2.0 ;; esac");
+    command("g++", "case \" $* \" in *' -dumpfullversion '*) echo 14.2.0 ;; esac");
     command("df", "printf 'Filesystem 1024-blocks\\ntmpfs 8000000 0 8000000 0%% /dev/shm\\n'");
     command("modprobe", "exit 1");
     command("id", "echo 0");
@@ -127,7 +128,7 @@ TEST_CASE("setup script: a machine that is ready, LoongArch and x86-64") {
   CHECK(loong.err.empty());
   CHECK(contains(loong.out, "ok    LASX        enabled"));
   CHECK(contains(loong.out, "3 of 4 free, 32 MB each"));
-  CHECK(contains(loong.out, "g++ 14.2.0"));
+  CHECK(contains(loong.out, "g++ (GCC 14.2.0)"));
   CHECK(contains(loong.out, "cgroup v2; CPUs now: 0-7"));
   CHECK(contains(loong.out, "v0.4.0 (Test)"));
   const Outcome x86 = Machine("x86_64").run_script();
@@ -222,6 +223,40 @@ TEST_CASE("setup script: sourced with an error, the shell goes on with the envir
     CHECK(o.code == 0);
     CHECK(o.out == "alive " + (machine.home() / "lib").string() + ":/a\n");
     CHECK(o.err.starts_with(kBiosError));
+  }
+}
+
+// An earlier suite on the way must not win, wherever this one's folder stood before.
+TEST_CASE("setup script: sourced, its folders come first and stand once, and the rest stays") {
+  Machine machine("x86_64");
+  Machine other("x86_64");
+  const std::string home = machine.home().string();
+  const std::string rest = (other.home() / "bin").string() + ":/usr/bin:/bin";
+  const std::string mine = home + "/bin";
+  const std::string text =
+      "LD_LIBRARY_PATH=$3 PATH=$2; source \"$1\" >/dev/null 2>&1; command -v loongforge; "
+      "echo \"$PATH|$LD_LIBRARY_PATH\"; source \"$1\" >/dev/null 2>&1; "
+      "echo \"$PATH|$LD_LIBRARY_PATH\"";
+  struct Case {
+    std::string path, libraries, path_after, libraries_after;
+  };
+  const std::string lib = home + "/lib";
+  for (const Case& c :
+       {Case{rest, "", rest, ""},
+        {rest + ":" + mine, "/a:" + lib, rest, ":/a"},
+        {mine + ":" + mine + ":" + rest + ":" + mine, lib + ":" + lib, rest, ""},
+        {rest + ":" + mine + "2:" + mine, lib + "2", rest + ":" + mine + "2", ":" + lib + "2"},
+        // An empty element means the folder one is in: it is the user's, kept and not made.
+        {rest + "::" + mine + ":", ":/a:" + lib + "::", rest + "::", "::/a::"}}) {
+    for (const std::string& shell : shells()) {
+      INFO(shell, " ", c.path, " ", c.libraries);
+      const Outcome o = run({{shell, "-c", text, "shell", script().string(), c.path, c.libraries},
+                             machine.environment()});
+      std::string after = mine;
+      after += ":" + c.path_after + "|" + lib + c.libraries_after + "\n";
+      CHECK(o.out == mine + "/loongforge\n" + after + after);
+      CHECK(o.err.empty());
+    }
   }
 }
 
@@ -320,6 +355,83 @@ TEST_CASE("setup script: --fix that cannot write says so, and without root it do
   CHECK(contains(no_record.err, "Error: vm.swappiness is set to 1 until the next start only"));
 }
 
+TEST_CASE(
+    "setup script: --fix keeps what else stands in its file, and replaces every setting of a key") {
+  Machine machine("x86_64");
+  const fs::path record = machine.root() / "etc/sysctl.d/90-loongforge.conf";
+  machine.parameter("vm/swappiness", "60\n");
+  write(record,
+        "# mine: kernel.x = 1\n\nvm.swappiness=10\n; a remark\n -vm/swappiness = 20\n"
+        "# was tuned by hand\nkernel.x = vm.swappiness\nvm.swappiness\n# vm.swappiness = 5\n"
+        "vm.swappiness_other = 3\n# last, without an end");
+  CHECK(machine.run_script({"--fix"}).code == 0);
+  const std::string expected =
+      "# mine: kernel.x = 1\n\n; a remark\n# was tuned by hand\nkernel.x = vm.swappiness\n"
+      "vm.swappiness\n# vm.swappiness = 5\nvm.swappiness_other = 3\n# last, without an end\n"
+      "# was 60\nvm.swappiness = 1\n";
+  const std::string written = slurp(record);
+  CHECK(written.starts_with("# Written by setup_loongforge.sh --fix"));
+  CHECK(written.substr(written.find('\n') + 1) == expected);
+  CHECK((fs::status(record).permissions() & fs::perms::all) == fs::perms(0644));
+
+  // The user sets it once more below: the first record stays, one setting is left, the title once.
+  write(record, slurp(record) + "vm.swappiness=30\n");
+  machine.parameter("vm/swappiness", "30\n");
+  CHECK(machine.run_script({"--fix"}).code == 0);
+  CHECK(slurp(record) == written);
+  CHECK(std::distance(fs::directory_iterator(record.parent_path()), {}) == 1);
+}
+
+TEST_CASE("setup script: --fix writes its file whole or says that it did not") {
+  Machine machine("x86_64");
+  const fs::path folder = machine.root() / "etc/sysctl.d";
+  const fs::path record = folder / "90-loongforge.conf";
+  const fs::path precious = machine.root() / "precious";
+  write(precious, "precious\n");
+  const auto fix = [&] {
+    machine.parameter("vm/swappiness", "60\n");
+    return machine.run_script({"--fix"});
+  };
+  const auto refused = [&](const Outcome& o) {
+    CHECK(o.code == 1);
+    CHECK(contains(o.err, "Error: vm.swappiness is set to 1 until the next start only\n"));
+    CHECK_FALSE(contains(o.out, "ok    vm.swappiness"));
+    CHECK(std::distance(fs::directory_iterator(folder), {}) == 1);  // nothing half done is left
+  };
+  fs::create_directories(record);
+  refused(fix());
+  CHECK(fs::is_empty(record));
+  fs::remove(record);
+  fs::create_symlink("/dev/null", record);  // how an administrator switches such a file off
+  refused(fix());
+  CHECK(fs::is_symlink(record));
+  fs::remove(record);
+  write(record, "# mine\n");
+  for (const char* command : {"mktemp", "awk", "mv", "chmod"}) {
+    INFO(command);
+    machine.command(command, "exit 1");
+    refused(fix());
+    CHECK(slurp(record) == "# mine\n");
+    machine.command(command, "exec /usr/bin/" + std::string(command) + " \"$@\"");
+  }
+  // Nothing is written through a link that waits beside it.
+  fs::create_symlink(precious, folder / "90-loongforge.conf.new");
+  CHECK(fix().code == 0);
+  CHECK(slurp(precious) == "precious\n");
+  CHECK(contains(slurp(record), "# mine\n# was 60\nvm.swappiness = 1\n"));
+}
+
+TEST_CASE("setup script: --fix that the kernel does not take is an error") {
+  Machine machine("x86_64");
+  // It reads as 60 whatever is written: as in a container whose parameters are not its own.
+  machine.command("cat", "case $1 in */swappiness) echo 60 ;; *) exec /bin/cat \"$@\" ;; esac");
+  machine.parameter("vm/swappiness", "60\n");
+  const Outcome o = machine.run_script({"--fix"});
+  CHECK(o.code == 1);
+  CHECK(o.err.starts_with("Error: vm.swappiness cannot be set to 1\n"));
+  CHECK_FALSE(fs::exists(machine.root() / "etc/sysctl.d/90-loongforge.conf"));
+}
+
 TEST_CASE("setup script: lasx_kmod is loaded where it exists, LASX is off and --fix is given") {
   Machine machine("loongarch64");
   const fs::path log = machine.root() / "modprobe.log";
@@ -337,7 +449,7 @@ TEST_CASE("setup script: lasx_kmod is loaded where it exists, LASX is off and --
   CHECK(slurp(log) == "--dry-run --quiet lasx_kmod\n");  // there is none
 }
 
-TEST_CASE("setup script: huge pages, /dev/shm, cpuset and compiler, each as found") {
+TEST_CASE("setup script: huge pages, /dev/shm and cpuset, each as found") {
   Machine machine("loongarch64");
   write(machine.root() / "proc/meminfo", "HugePages_Total: 0\nHugepagesize: 32768 kB\n");
   CHECK(contains(machine.run_script().out, "none reserved (32 MB each)"));
@@ -359,15 +471,71 @@ TEST_CASE("setup script: huge pages, /dev/shm, cpuset and compiler, each as foun
   write(machine.root() / "proc/cgroups", "#name\th\tn\te\ncpuset\t3\t1\t0\n");
   CHECK(contains(machine.run_script().err, "no cgroup offers it"));
 
-  machine.command("g++", "case $1 in -dumpfullversion) echo 11.3.0 ;; esac");
-  CHECK(contains(machine.run_script().err, "g++ 11.3.0; building needs GCC 14"));
-  machine.command("g++", "case $1 in -dumpfullversion) echo 14.1.0 ;; *) exit 1 ;; esac");
-  CHECK(contains(machine.run_script().err, "does not take -mlasx"));
-
   machine.parameter("kernel/osrelease", "4.19.0-loongson\n");
   const Outcome old = machine.run_script();
   CHECK(old.code == 1);
   CHECK(contains(old.err, "Error: Linux 4.19.0-loongson is older than 5.19"));
+}
+
+TEST_CASE("setup script: the compiler is CXX as the shell would run it, GCC or Clang") {
+  const std::string clang =
+      "case $1 in --version) echo 'Debian clang version V' ;; -dumpversion) echo V ;; "
+      "-dumpfullversion) echo unknown >&2; exit 1 ;; esac";
+  const auto clang_of = [&](const std::string& version) {
+    std::string body = clang;
+    for (size_t at = body.find('V'); at != std::string::npos; at = body.find('V'))
+      body.replace(at, 1, version);
+    return body;
+  };
+  for (const std::string arch : {"loongarch64", "x86_64"}) {
+    Machine machine(arch);
+    machine.command("g++-old", "case $1 in -dumpfullversion) echo 11.3.0 ;; esac");
+    machine.command("g++-bare",
+                    "case $1 in -dumpfullversion) echo 14.1.0 ;; -std*) exit 1 ;; esac");
+    machine.command("clang++-18", clang_of("18.1.8"));
+    machine.command("clang++-16", clang_of("16.0.6"));
+    machine.command("clang++-15", clang_of("15.0.7"));
+    machine.command("launcher", "[ \"$1\" = --own ] && shift; exec \"$@\"");
+    machine.command("a b/g++", "exec g++ \"$@\"");
+    const bool loong = arch == "loongarch64";
+    const std::string needed = loong ? "building needs GCC 14 or Clang 18, or newer: CXX="
+                                     : "building needs GCC 12 or Clang 16, or newer: CXX=";
+    const std::string blank = (machine.home().parent_path() / "bin/a b/g++").string();
+    const std::string clang_16 = "clang++-16 (Clang 16.0.6)";
+    struct Case {
+      std::string cxx, out, err;
+    };
+    for (const Case& c :
+         {Case{"g++", "ok    compiler    g++ (GCC 14.2.0)", ""},
+          {"", "ok    compiler    g++ (GCC 14.2.0)", ""},
+          {"launcher g++", "ok    compiler    launcher g++ (GCC 14.2.0)", ""},
+          {"launcher --own g++ -O2", "ok    compiler    launcher --own g++ -O2 (GCC 14.2.0)", ""},
+          {blank, "ok    compiler    " + blank + " (GCC 14.2.0)", ""},
+          {"clang++-18", "ok    compiler    clang++-18 (Clang 18.1.8)", ""},
+          {"clang++-16", loong ? "" : "ok    compiler    " + clang_16,
+           loong ? "warn  compiler    " + clang_16 + "; " + needed + "clang++-18" : ""},
+          {"clang++-15", "", "clang++-15 (Clang 15.0.7); " + needed},
+          {"g++-old", "",
+           "warn  compiler    g++-old (GCC 11.3.0); " + needed + (loong ? "g++-14" : "g++-12")},
+          {"g++-bare", "",
+           "g++-bare (GCC 14.1.0) does not compile with " +
+               std::string(loong ? "-mlasx" : "-mavx512bf16")},
+          {"nosuch", "note  compiler    no nosuch; only building the suite needs one", ""},
+          {"nosuch g++", "note  compiler    no nosuch; only building", ""},
+          {"launcher nosuch", "note  compiler    launcher nosuch does not run; only building",
+           ""}}) {
+      std::map<std::string, std::string> environment = machine.environment();
+      environment["CXX"] = c.cxx;
+      for (const std::string& shell : shells()) {
+        INFO(arch, " ", shell, " CXX=", c.cxx);
+        const Outcome o = run({{shell, script().string()}, environment});
+        CHECK(o.code == 0);
+        CHECK(contains(o.out, c.out));
+        CHECK(contains(o.err, c.err));
+        CHECK(o.err.empty() == c.err.empty());
+      }
+    }
+  }
 }
 
 // This machine, and the suite that was just built.
@@ -421,7 +589,8 @@ TEST_CASE("setup script: under emulation of LoongArch, LASX on and off") {
       (!fs::exists("/proc/sys/fs/binfmt_misc/loongforge-loong64") &&
        !fs::exists("/proc/sys/fs/binfmt_misc/loong64"))) {
     MESSAGE(
-        "SKIPPED: the LoongArch environment is not there (scripts/loongarch; LOONGFORGE_LOONGARCH_ENV)");
+        "SKIPPED: the LoongArch environment is not there (scripts/loongarch; "
+        "LOONGFORGE_LOONGARCH_ENV)");
     return;
   }
   const TempDir work;
