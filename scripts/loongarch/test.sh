@@ -6,7 +6,8 @@
 #   lsx       the tests on a processor whose LASX is off
 #   kernels   the kernels' bits beside x86-64's, and the instructions of a product (kernels.sh)
 #   compare   what the x86-64 build and this one write has the same bytes (compare.sh)
-# Usage: scripts/loongarch/test.sh [build] [lasx] [lsx] [kernels] [compare]   (default: all)
+#   setup     setup_loongforge.sh with LASX on and off (a case of lf_test_cmd, which skips it where the environment is absent)
+# Usage: scripts/loongarch/test.sh [build] [lasx] [lsx] [kernels] [compare] [setup]   (default: all)
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 cd "$here/../.."
@@ -55,9 +56,22 @@ compare() {
   scripts/loongarch/compare.sh
 }
 
+setup() {
+  local log=build/loongarch/setup.log
+  mkdir -p "${log%/*}"
+  build_native lf_test_cmd
+  scripts/loongarch/run.sh true  # the kernel starts loong64 programs from here on
+  build/release/tests/lf_test_cmd -tc="setup script: under emulation*" >"$log" 2>&1 || { cat "$log"; return 1; }
+  cat "$log"
+  if grep -q SKIPPED "$log" || ! grep -q "test cases: *1 | *1 passed" "$log"; then
+    echo "test.sh: the setup script did not run under emulation" >&2
+    return 1
+  fi
+}
+
 step "environment" scripts/loongarch/env.sh
 steps=("$@")
-((${#steps[@]})) || steps=(build lasx lsx kernels compare)
+((${#steps[@]})) || steps=(build lasx lsx kernels compare setup)
 for name in "${steps[@]}"; do
   case $name in
     build) step "build" build_all ;;
@@ -65,8 +79,9 @@ for name in "${steps[@]}"; do
     lsx) step "tests without LASX" run_tests la464,lasx=off -L '^emulated$' ;;
     kernels) step "kernels" kernels ;;
     compare) step "compare with x86-64" compare ;;
+    setup) step "setup script" setup ;;
     *)
-      echo "test.sh: no step is called '$name'; there are build, lasx, lsx, kernels and compare" >&2
+      echo "test.sh: no step is called '$name'; there are build, lasx, lsx, kernels, compare and setup" >&2
       exit 2
       ;;
   esac
