@@ -36,7 +36,7 @@ run_tests() {  # PROCESSOR [CTEST ARGUMENT...]
   local processor=$1
   shift
   QEMU_CPU=$processor scripts/loongarch/run.sh ctest --test-dir "/src/$build" --parallel "$jobs" --output-on-failure \
-    --no-tests=error --timeout 1200 "$@"
+    --no-tests=error --timeout 1800 "$@"
 }
 
 build_native() {  # TARGET...
