@@ -5,6 +5,10 @@
 # result in Hugging Face and PEFT form.
 # Usage: scripts/quickstart.sh [WORK_FOLDER]   (default: build/quickstart; what an earlier quickstart left there is replaced)
 set -euo pipefail
+if (($# > 1)) || [[ ${1:-} == -* ]]; then
+  echo "quickstart.sh: '$*' is not understood; usage: scripts/quickstart.sh [WORK_FOLDER]" >&2
+  exit 2
+fi
 cd "$(dirname "$(readlink -f "$0")")/.."
 work=${1:-build/quickstart}
 data=scripts/quickstart

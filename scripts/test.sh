@@ -10,6 +10,17 @@ set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 jobs=$(nproc)
 times=()
+legs=("$@")
+((${#legs[@]})) || legs=(release)
+for name in "${legs[@]}"; do
+  case $name in
+    release | asan | tsan | loongarch | fuzz) ;;
+    *)
+      echo "test.sh: no leg is called '$name'; there are release, asan, tsan, loongarch and fuzz" >&2
+      exit 2
+      ;;
+  esac
+done
 
 leg() {  # leg NAME COMMAND...: runs it, remembers its time
   local name=$1 start=$SECONDS
@@ -37,8 +48,6 @@ if command -v ccache >/dev/null; then
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # another clone's objects serve as well
 fi
-legs=("$@")
-((${#legs[@]})) || legs=(release)
 for name in "${legs[@]}"; do
   case $name in
     release)
@@ -61,10 +70,6 @@ for name in "${legs[@]}"; do
       leg "install fuzz" scripts/install_deps.sh fuzz
       leg "build fuzz" build fuzz lf_fuzz
       leg "fuzz" scripts/fuzz.sh
-      ;;
-    *)
-      echo "test.sh: no leg is called '$name'; there are release, asan, tsan, loongarch and fuzz" >&2
-      exit 2
       ;;
   esac
 done

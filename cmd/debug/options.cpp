@@ -73,8 +73,9 @@ DebugAction debug_action(const cli::Options& options) {
     options.refuse_given({"against"}, "counts for --diff only", "leave it out");
   if (options.flag("save-all") && !options.has("save"))
     throw_usage("--save-all without --save", "name the file by --save FILE");
-  if (options.flag("list") && options.has("save"))
-    throw_usage("--save with --list, which runs nothing", "leave one of them out");
+  if (options.flag("list"))
+    options.refuse_given({"save", "vectors", "seed"},
+                         "has no effect with --list, which runs nothing", "leave it out");
   return action;
 }
 

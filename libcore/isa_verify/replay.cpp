@@ -26,6 +26,12 @@ const Operation* row_of(const SavedVector& vector, const std::vector<Operation>&
   return nullptr;
 }
 
+bool in_a_table(const SavedVector& vector, const std::vector<Operation>& operations) {
+  return std::any_of(operations.begin(), operations.end(), [&](const Operation& operation) {
+    return operation.isa == vector.isa && operation.form() == vector.form;
+  });
+}
+
 const char* machine_of(Isa isa) { return is_loongarch(isa) ? "LoongArch" : "x86-64"; }
 
 // Why vectors of this ISA cannot be run here; empty: they can.
@@ -87,6 +93,8 @@ std::vector<ReplayReport> replay_vectors(const std::vector<SavedVector>& vectors
   for (const SavedVector& vector : vectors) {
     ReplayReport& report = entry(&reports, &places, vector);
     const Operation* operation = row_of(vector, operations);
+    if (operation == nullptr && in_a_table(vector, operations))
+      throw_bad_data(vector.place, "no row of " + vector.form + " has its immediates");
     report.not_run =
         operation == nullptr ? "no table has it; name its file by --ops" : obstacle(vector.isa);
     if (!report.not_run.empty()) {

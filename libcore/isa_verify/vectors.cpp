@@ -45,9 +45,7 @@ Result bytes_of_hex(const Json& value, const char* what) {
 
 template <size_t N>
 void read_bytes(const Json& object, const char* key, std::array<uint8_t, N>* to) {
-  const Json* value = object.find(key);
-  if (value == nullptr) return;
-  const Result bytes = bytes_of_hex(*value, key);
+  const Result bytes = bytes_of_hex(object.at(key, "operands"), key);
   if (bytes.size() != N)
     throw_bad_data("", std::string(key) + " has another length than " + std::to_string(N));
   std::copy(bytes.begin(), bytes.end(), to->begin());
@@ -91,7 +89,7 @@ SavedVector vector_of(const Json& json) {
   const Json& operands = json.at("operands", "vector");
   for (size_t i = 0; i < kRegisters; ++i)
     read_bytes(operands, kRegisterKeys[i], &vector.operands.vectors[i]);
-  read_bytes(operands, "memory", &vector.operands.memory);
+  if (operands.find("memory") != nullptr) read_bytes(operands, "memory", &vector.operands.memory);
   vector.operands.general = word_of(operands, "general");
   vector.operands.masks = {word_of(operands, "mask"), word_of(operands, "mask2")};
   vector.expected = bytes_of_hex(json.at("expected", "vector"), "expected");
@@ -133,7 +131,7 @@ SavedVector parse_vector(std::string_view line, const std::string& where) {
 }
 
 std::vector<SavedVector> read_vectors(const std::filesystem::path& path) {
-  const std::string text = read_text(path);
+  const std::string text = read_text(path, kMostVectorBytes);
   std::vector<SavedVector> vectors;
   size_t number = 0;
   for (size_t start = 0; start < text.size();) {
@@ -172,11 +170,15 @@ VectorFile::VectorFile(const std::filesystem::path& path) : file_(new_path(path)
 void VectorFile::add(const Json& vector) {
   pending_ += vector.dump() + "\n";
   ++count_;
+  if (written_ + pending_.size() > kMostVectorBytes)
+    throw_usage("more than 1 GiB of vectors, which --replay and --diff would not read",
+                "take fewer operations by --only, or fewer vectors by --vectors");
   if (pending_.size() > (size_t{1} << 20)) flush();
 }
 
 void VectorFile::flush() {
   file_.file().write({reinterpret_cast<const uint8_t*>(pending_.data()), pending_.size()});
+  written_ += pending_.size();
   pending_.clear();
 }
 

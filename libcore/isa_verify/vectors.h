@@ -32,6 +32,7 @@ LF_API support::Json vector_json(const Operation& operation, const Operands& ope
                                  const std::string& chip);
 // Error(kBadData) "<where>: ..." for what is no vector.
 SavedVector parse_vector(std::string_view line, const std::string& where);
+inline constexpr uint64_t kMostVectorBytes = uint64_t{1} << 30;  // of a file
 // In the order of the file, which may hold none.
 LF_API std::vector<SavedVector> read_vectors(const std::filesystem::path& path);
 
@@ -41,6 +42,7 @@ class LF_API VectorFile {
   // Error(kUsage) when anything stands at the path: it may be what another chip left, or no
   // vectors.
   explicit VectorFile(const std::filesystem::path& path);
+  // Error(kUsage) where the file would be larger than read_vectors() takes.
   void add(const support::Json& vector);
   void commit();
   uint64_t count() const { return count_; }
@@ -49,7 +51,7 @@ class LF_API VectorFile {
   void flush();
   AtomicFile file_;
   std::string pending_;
-  uint64_t count_ = 0;
+  uint64_t count_ = 0, written_ = 0;
 };
 
 // One operation's vectors out of a file, run again here.

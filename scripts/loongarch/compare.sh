@@ -39,6 +39,18 @@ if [[ ${1:-} == --write ]]; then  # --write FOLDER BIN ISA: one side
   exit
 fi
 
+if (($#)); then
+  echo "compare.sh: '$*' is not understood; usage: scripts/loongarch/compare.sh" >&2
+  exit 2
+fi
+for needed in build/release/bin build/loongarch/release/bin; do
+  for name in loongforge loongforge-convert loongforge-train; do
+    [[ -x $needed/$name ]] && continue
+    echo "compare.sh: $needed/$name is not built; scripts/loongarch/test.sh build compare builds it" >&2
+    exit 1
+  done
+done
+
 work=build/loongarch/compare
 rm -rf "$work"
 mkdir -p "$work"

@@ -11,6 +11,10 @@
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 env=${LOONGFORGE_LOONGARCH_ENV:-$here/../../build/loongarch/env}
+if (($# > 1)) || [[ ${1:---system} != --system ]]; then
+  echo "env.sh: '$*' is not understood; usage: scripts/loongarch/env.sh [--system]" >&2
+  exit 2
+fi
 suite=forky  # the first Debian with loong64, and with an emulator that knows LSX and LASX
 
 unpack() {  # ARCHITECTURE FOLDER PACKAGE...: a mirror may be a frozen copy, whose Release file has expired

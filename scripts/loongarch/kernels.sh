@@ -8,6 +8,10 @@
 # Usage: scripts/loongarch/kernels.sh   (x86-64 build: $LF_X86_BUILD, else build/release; brings the tool of
 #        build/loongarch/release up to date; exit 77: the environment or that build is absent, or this is not root)
 set -euo pipefail
+if (($#)); then
+  echo "kernels.sh: '$*' is not understood; usage: scripts/loongarch/kernels.sh" >&2
+  exit 2
+fi
 here=$(dirname "$(readlink -f "$0")")
 cd "$here/../.."
 env=$(readlink -m "${LOONGFORGE_LOONGARCH_ENV:-build/loongarch/env}")

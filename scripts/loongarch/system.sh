@@ -5,6 +5,10 @@
 # Usage: scripts/loongarch/system.sh [--no-make]   (--no-make: exit code 77 where the environment or a build is absent,
 #        or this is not root)
 set -euo pipefail
+if (($# > 1)) || [[ ${1:---no-make} != --no-make ]]; then
+  echo "system.sh: '$*' is not understood; usage: scripts/loongarch/system.sh [--no-make]" >&2
+  exit 2
+fi
 here=$(dirname "$(readlink -f "$0")")
 cd "$here/../.."
 env=$(readlink -m "${LOONGFORGE_LOONGARCH_ENV:-build/loongarch/env}")

@@ -14,6 +14,17 @@ cd "$here/../.."
 jobs=$(nproc)
 build=build/loongarch/release
 times=()
+steps=("$@")
+((${#steps[@]})) || steps=(build lasx lsx kernels compare setup)
+for name in "${steps[@]}"; do
+  case $name in
+    build | lasx | lsx | kernels | compare | setup) ;;
+    *)
+      echo "test.sh: no step is called '$name'; there are build, lasx, lsx, kernels, compare and setup" >&2
+      exit 2
+      ;;
+  esac
+done
 
 step() {  # step NAME COMMAND...: runs it, remembers its time
   local name=$1 start=$SECONDS
@@ -70,8 +81,6 @@ setup() {
 }
 
 step "environment" scripts/loongarch/env.sh
-steps=("$@")
-((${#steps[@]})) || steps=(build lasx lsx kernels compare setup)
 for name in "${steps[@]}"; do
   case $name in
     build) step "build" build_all ;;
@@ -80,10 +89,6 @@ for name in "${steps[@]}"; do
     kernels) step "kernels" kernels ;;
     compare) step "compare with x86-64" compare ;;
     setup) step "setup script" setup ;;
-    *)
-      echo "test.sh: no step is called '$name'; there are build, lasx, lsx, kernels, compare and setup" >&2
-      exit 2
-      ;;
   esac
 done
 printf '%s\n' "${times[@]}"

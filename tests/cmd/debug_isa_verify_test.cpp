@@ -171,6 +171,8 @@ TEST_CASE("what cannot be done is refused on one line") {
   refuse({"--isa", "--seed", "3"}, 2, "counts for --isa-verify only");
   refuse({"--isa", "--against", "x"}, 2, "counts for --diff only");
   refuse({"--diff", "x"}, 2, "--against is missing");
+  refuse({"--isa-verify", kHereName, "--list", "--vectors", "5"}, 2, "--vectors has no effect with --list");
+  refuse({"--isa-verify", kHereName, "--list", "--save", "x"}, 2, "--save has no effect with --list");
   refuse({"--isa-verify", kHereName, "--save-all"}, 2, "--save-all without --save");
   refuse({"--isa-verify", kHereName, "--only", "nosuch"}, 2, "no operation here is called nosuch");
   std::filesystem::create_symlink("vectors.jsonl", dir / "link");

@@ -65,11 +65,19 @@ TEST_CASE("a file that is wrong is refused with its line") {
   refuse("nonsense\n", ":1");
   refuse(R"({"isa":"mmx"})", "'mmx' is no vector instruction set");
   const std::string start = R"({"isa":"lsx","op":"v","chip":"c","operands":)";
-  refuse(start + R"({"j":"00"},"expected":"","got":""})", "j has another length than 64");
-  refuse(start + R"({},"expected":"0g","got":""})", "expected is no string of bytes in hex");
-  refuse(start + R"({},"expected":""})", "lacks key \"ending\"");
-  refuse(start + R"({},"expected":"","ending":"well"})", "neither illegal nor fault");
-  std::ofstream(path) << start + R"({},"expected":"","got":""})" + "\n\n";
+  const auto operands = [](const std::string& d) {
+    const std::string other = "\":\"" + std::string(128, '0') + "\",\"";
+    return "{\"d\":\"" + d + "\",\"j" + other + "k" + other + "a" + other +
+           R"(general":"0000000000000000","mask":"0000000000000000","mask2":"0000000000000000"})";
+  };
+  const std::string whole = start + operands(std::string(128, '0'));
+  refuse(start + R"({},"expected":"","got":""})", "operands lacks key \"d\"");
+  refuse(start + R"([],"expected":"","got":""})", "");
+  refuse(start + operands("00") + R"(,"expected":"","got":""})", "d has another length than 64");
+  refuse(whole + R"(,"expected":"0g","got":""})", "expected is no string of bytes in hex");
+  refuse(whole + R"(,"expected":""})", "lacks key \"ending\"");
+  refuse(whole + R"(,"expected":"","ending":"well"})", "neither illegal nor fault");
+  std::ofstream(path) << whole + R"(,"expected":"","got":""})" + "\n\n";
   CHECK(read_vectors(path).size() == 1);
   LF_CHECK_ERROR(read_vectors(dir / "none"), ErrorCode::kNoInput, "none");
 }
@@ -104,6 +112,9 @@ TEST_CASE("replay runs the same vectors, says what does not apply") {
   vectors[0].expected.pop_back();
   LF_CHECK_ERROR(replay_vectors(vectors, parse_operations(kWrongCode, "t")), ErrorCode::kBadData,
                  ":1: expected has another length");
+  vectors[0].operands.immediate = 5;
+  LF_CHECK_ERROR(replay_vectors(vectors, parse_operations(kWrongCode, "t")), ErrorCode::kBadData,
+                 "has its immediates");
 }
 
 TEST_CASE("diff pairs vectors by operation and operands") {
