@@ -117,11 +117,11 @@ Json import_json(const convert::ImportReport& report, const convert::ImportOptio
 
 std::string import_text(const convert::ImportReport& report, const convert::ImportOptions& asked,
                         double seconds) {
-  std::string text =
-      cli::one_line(report.model_name) + " (" + report.family + ", " + report.source_format +
-      "): " + cli::human_count(static_cast<uint64_t>(report.parameters)) + " parameters in " +
-      support::counted(report.tensors, "tensor") + ", " + support::counted(report.blocks, "block") +
-      "\n";
+  std::string text = cli::one_line(report.model_name) + " (" + report.family + ", " +
+                     report.source_format +
+                     "): " + cli::human_count(static_cast<uint64_t>(report.parameters)) +
+                     " parameters in " + support::counted(report.tensors, "tensor") + ", " +
+                     support::counted(report.blocks, "block") + "\n";
   const bool nf4 = report.quantize == "nf4";
   text += "  linears: " + std::to_string(nf4 ? report.linears_nf4 : report.linears_fp8) + " of " +
           std::to_string(report.linears) + (nf4 ? " in NF4" : " in FP8");

@@ -1,6 +1,6 @@
-// Options of Hugging Face's scripts, LLaMA-Factory and others that `loongforge train` calls otherwise or has no use for, with what
-// to give instead. Names that are the same here stand in the option table (options.cpp).
-// Thread-safety: constants.
+// Options of Hugging Face's scripts, LLaMA-Factory and others that `loongforge train` calls
+// otherwise or has no use for, with what to give instead. Names that are the same here stand in the
+// option table (options.cpp). Thread-safety: constants.
 #pragma once
 
 #include "cli/options.h"
@@ -66,7 +66,8 @@ inline constexpr cli::ForeignName kForeignNames[] = {
     {"data_seed", "here: --seed"},
     {"save_safetensors", "leave it out: they always are"},
     {"use_gradient_checkpointing", "here: --gradient_checkpointing"},
-    {"disable_gradient_checkpointing", "leave it out: --gradient_checkpointing is off unless it is given"},
+    {"disable_gradient_checkpointing",
+     "leave it out: --gradient_checkpointing is off unless it is given"},
     {"flash_attn", "leave it out: attention is always computed block by block"},
     {"use_flash_attention_2", "leave it out: attention is always computed block by block"},
     {"attn_implementation", "leave it out: attention is always computed block by block"},

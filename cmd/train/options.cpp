@@ -432,9 +432,9 @@ void fill_mode(const cli::Options& options, train::TrainOptions* result) {
 
 }  // namespace
 
-constinit const cli::Command train_command = {
-    "train", summary_of("train"), "--model_path M --dataset D --output_dir O [options]", kTable,
-    kForeignNames};
+constinit const cli::Command train_command = {"train", summary_of("train"),
+                                              "--model_path M --dataset D --output_dir O [options]",
+                                              kTable, kForeignNames};
 
 train::TrainOptions train_options(const cli::Options& options) {
   train::TrainOptions result;

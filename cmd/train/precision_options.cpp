@@ -43,10 +43,10 @@ void fill_precision(const cli::Options& options, train::TrainOptions* result) {
   for (const quant::AmpRule& rule : result->precision_overrides)
     fp8_somewhere |= rule.storage == quant::Storage::kFp8;
   if (!fp8_somewhere)
-    options.refuse_given({"fp8_activations", "fp8_recipe", "fp8_dynamic_scale_window",
-                          "fp8_adaptive_bias", "fp8_scale_factor", "fp8_scale_override",
-                          "fp8_stats"},
-                         "needs an FP8 precision", "use --fp8_precision e4m3, e5m2 or hybrid");
+    options.refuse_given(
+        {"fp8_activations", "fp8_recipe", "fp8_dynamic_scale_window", "fp8_adaptive_bias",
+         "fp8_scale_factor", "fp8_scale_override", "fp8_stats"},
+        "needs an FP8 precision", "use --fp8_precision e4m3, e5m2 or hybrid");
   result->moments = *optim::parse_moment_format(options.text("moments"));
   result->bf16_masters = options.text("master") == "bf16";
   if (result->bf16_masters && result->finetuning_type != train::FinetuningType::kFull)

@@ -1,4 +1,5 @@
-// The precision flags of train as a recipe: what they mean together, what contradicts, what they imply.
+// The precision flags of train as a recipe: what they mean together, what contradicts, what they
+// imply.
 #pragma once
 
 #include "cli/options.h"

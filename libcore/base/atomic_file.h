@@ -1,7 +1,7 @@
 // A file that appears under its final name complete or not at all: written as a sibling temporary
-// file (.<name>.tmp-<pid>-<n>), synced, renamed. Left without commit() (an exception), the temporary
-// file is removed; what a killed one left behind goes with the next one of the same final path.
-// Thread-safety: as File.
+// file (.<name>.tmp-<pid>-<n>), synced, renamed. Left without commit() (an exception), the
+// temporary file is removed; what a killed one left behind goes with the next one of the same final
+// path. Thread-safety: as File.
 #pragma once
 
 #include <filesystem>

@@ -31,8 +31,8 @@ class LF_API Error : public std::exception {
   const std::string& message() const noexcept { return message_; }
   const std::string& hint() const noexcept { return hint_; }
   const char* what() const noexcept override { return line_.c_str(); }
-  // "where: what; hint": one line whatever the parts hold (control characters spelled \xNN, parts of
-  // over 1,000 bytes cut).
+  // "where: what; hint": one line whatever the parts hold (control characters spelled \xNN, parts
+  // of over 1,000 bytes cut).
 
  private:
   ErrorCode code_;

@@ -127,7 +127,8 @@ void make_folders(const fs::path& path) {
   if (path.empty() || folder_exists(path, ErrorCode::kFailed)) return;
   if (path.has_parent_path() && path.parent_path() != path) make_folders(path.parent_path());
   if (!path.has_filename()) return;  // "folder/": made by its parent path
-  if (file_ops::make_folder(path) != 0 && !(errno == EEXIST && folder_exists(path, ErrorCode::kFailed)))
+  if (file_ops::make_folder(path) != 0 &&
+      !(errno == EEXIST && folder_exists(path, ErrorCode::kFailed)))
     throw_file_error(path, "create", errno);
 }
 

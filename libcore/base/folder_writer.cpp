@@ -192,9 +192,11 @@ void FolderWriter::discard() noexcept {
 void FolderWriter::make_parents() {
   fs::path parent = final_.parent_path();
   fs::path outermost;
-  for (fs::path at = parent; !path_exists(at, ErrorCode::kFailed); at = at.parent_path()) outermost = at;
+  for (fs::path at = parent; !path_exists(at, ErrorCode::kFailed); at = at.parent_path())
+    outermost = at;
   if (outermost.empty()) {
-    if (!folder_exists(parent, ErrorCode::kFailed)) throw_usage(parent.string() + ": is not a folder");
+    if (!folder_exists(parent, ErrorCode::kFailed))
+      throw_usage(parent.string() + ": is not a folder");
     return;
   }
   made_parent_ = outermost;  // before: some may be made when a later one fails

@@ -42,11 +42,11 @@ LF_API std::string absent_hint(const std::string& path);
 // Error(kNoInput) "<path>: <what>" with that hint; otherwise: the hint where there is none.
 [[noreturn]] LF_API void throw_absent(const std::string& path, std::string what = "does not exist",
                                       std::string otherwise = {});
-// Error(kUsage) "<what> <path> ..." for an output that starts with such a ~, where no folder has that
-// name.
+// Error(kUsage) "<what> <path> ..." for an output that starts with such a ~, where no folder has
+// that name.
 LF_API void refuse_tilde(const std::string& what, const std::filesystem::path& output);
-// "name FOLDER/snapshots/HASH" for the root of a hub's cache, which holds no model itself; empty for
-// any other folder.
+// "name FOLDER/snapshots/HASH" for the root of a hub's cache, which holds no model itself; empty
+// for any other folder.
 LF_API std::string hub_cache_hint(const std::filesystem::path& folder);
 
 }  // namespace loongforge

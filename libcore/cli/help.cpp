@@ -63,7 +63,8 @@ std::string short_help(const Command& command, std::span<const Option> table, in
       text += wrap(right_side(option), width - kColumn, kColumn) + "\n";
     }
   }
-  text += "\n" + wrap("_ and - are alike in option names. --no-NAME turns a flag off.", width, 0) + "\n";
+  text += "\n" + wrap("_ and - are alike in option names. --no-NAME turns a flag off.", width, 0) +
+          "\n";
   return text + wrap("LOONGFORGE_<NAME> sets an option from the environment.", width, 0) + "\n";
 }
 

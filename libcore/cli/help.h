@@ -1,4 +1,5 @@
-// What -h prints: usage line, then the options by group, wrapped to the width given. Pure functions.
+// What -h prints: usage line, then the options by group, wrapped to the width given. Pure
+// functions.
 #pragma once
 
 #include <span>

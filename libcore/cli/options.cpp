@@ -15,8 +15,9 @@ namespace {
 
 std::string_view trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(' ');
-  return begin == std::string_view::npos ? std::string_view()
-                                         : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+  return begin == std::string_view::npos
+             ? std::string_view()
+             : text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

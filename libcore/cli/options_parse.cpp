@@ -35,8 +35,8 @@ bool is_builtin(const Option& option) {
 // Variables that mean the same to every command (man/loongforge.1) are never an option's value:
 // LOONGFORGE_ISA=avx2 does not answer `debug --isa`.
 bool is_suite_variable(const std::string& name) {
-  for (const char* known : {"LOONGFORGE_ISA", "LOONGFORGE_DATA", "LOONGFORGE_HOME",
-                            "LOONGFORGE_HUGEPAGE_ENABLE"})
+  for (const char* known :
+       {"LOONGFORGE_ISA", "LOONGFORGE_DATA", "LOONGFORGE_HOME", "LOONGFORGE_HUGEPAGE_ENABLE"})
     if (name == known) return true;
   return false;
 }
@@ -294,10 +294,12 @@ std::vector<std::string> misspelt_variables(std::span<const Option> table,
     for (const Option& option : table) {
       const std::string known = environment_name(option);
       exact = exact || known == name;
-      if (meant.empty() && !is_builtin(option) && known.size() > 15 && edit_distance(name, known) <= kNear)
+      if (meant.empty() && !is_builtin(option) && known.size() > 15 &&
+          edit_distance(name, known) <= kNear)
         meant = known;
     }
-    if (!exact && !meant.empty()) lines.push_back(name + " sets nothing; did you mean " + meant + "?");
+    if (!exact && !meant.empty())
+      lines.push_back(name + " sets nothing; did you mean " + meant + "?");
   }
   return lines;
 }

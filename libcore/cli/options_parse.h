@@ -28,14 +28,15 @@ struct Parsed {
 using EnvironmentLookup = const char* (*)(const char* name);
 
 // table: full_table() of the command; must outlive the result. words: argv without argv[0].
-// max_positionals: how many words that are no option are taken. foreign: hints for unknown names. Throws Error(kUsage), or kNoInput
-// for an absent configuration file.
+// max_positionals: how many words that are no option are taken. foreign: hints for unknown names.
+// Throws Error(kUsage), or kNoInput for an absent configuration file.
 LF_API Parsed parse_options(std::span<const Option> table, std::span<const char* const> words,
                             EnvironmentLookup environment, int max_positionals = 0,
                             std::span<const ForeignName> foreign = {});
 
-// A line for each LOONGFORGE_ variable that is nothing and close to what sets an option of the table:
-// "LOONGFORGE_MAX_STEPZ sets nothing; did you mean LOONGFORGE_MAX_STEPS?". variables: as environ.
+// A line for each LOONGFORGE_ variable that is nothing and close to what sets an option of the
+// table: "LOONGFORGE_MAX_STEPZ sets nothing; did you mean LOONGFORGE_MAX_STEPS?". variables: as
+// environ.
 LF_API std::vector<std::string> misspelt_variables(std::span<const Option> table,
                                                    const char* const* variables);
 

@@ -16,8 +16,8 @@ class LF_API OutputClosed : public Error {
   OutputClosed();
 };
 
-LF_API void print(std::string_view text);  // standard output; OutputClosed, or Error(kFailed) when it
-                                           // cannot be written
+LF_API void print(std::string_view text);  // standard output; OutputClosed, or Error(kFailed) when
+                                           // it cannot be written
 LF_API void flush_output();  // the same for what was buffered; once before the command ends
 LF_API void print_error(
     std::string_view text);  // standard error, as it is; a failure there is nobody's to hear

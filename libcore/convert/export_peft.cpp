@@ -95,8 +95,9 @@ void write_weights(const fs::path& path, const formats::PeftAdapter& adapter,
 }  // namespace
 
 ExportReport export_peft(const ExportOptions& options, const ProgressCallback& progress) {
-  if (options.merge) throw_usage("--merge contradicts --export peft",
-                                 "it goes with --export hf or gguf; an adapter alone is not merged");
+  if (options.merge)
+    throw_usage("--merge contradicts --export peft",
+                "it goes with --export hf or gguf; an adapter alone is not merged");
   const std::optional<DType> dtype = wanted_dtype(options.dtype);
   const fs::path inputs[] = {options.input_path, options.adapter};
   guard_output(options.output_path, inputs, options.overwrite, OutputKind::kPeft);

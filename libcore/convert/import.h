@@ -40,9 +40,9 @@ struct ImportOptions {
   std::optional<int64_t> pad_token_id;   // HF id; wins over config and tokenizer
   bool quantize_head = false;            // the head in FP8 as well
   std::vector<quant::AmpRule> quantize_overrides;  // stand before the policy of quantize
-  bool overwrite = false;                // replace an existing output_path
-  bool dry_run = false;                  // plan, check and report; write nothing
-  int threads = 1;                       // of the quantiser and the casts
+  bool overwrite = false;                          // replace an existing output_path
+  bool dry_run = false;                            // plan, check and report; write nothing
+  int threads = 1;                                 // of the quantiser and the casts
 };
 
 // A weight of a linear node that is not stored as `quantize` asks, and why.

@@ -44,8 +44,8 @@ void open_source(const ImportOptions& options, ImportPlan* plan) {
     // The family first: what another kind of model has instead of a decoder's keys is no fault.
     const std::string where = (input / "config.json").string();
     support::Json raw = support::read_json(where);
-    plan->family = &models::choose_family(formats::model_type_of(raw, where), where,
-                                          options.model_name);
+    plan->family =
+        &models::choose_family(formats::model_type_of(raw, where), where, options.model_name);
     plan->config = formats::parse_hf_config(std::move(raw), where);
     plan->source = formats::with_quantization(std::move(plan->source), plan->config);
     plan->quantized = dynamic_cast<const formats::QuantizedSource*>(plan->source.get());

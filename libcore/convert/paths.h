@@ -22,8 +22,8 @@ std::filesystem::path folder_with(const std::filesystem::path& path, std::string
 enum class OutputKind { kLoongIr, kHuggingFace, kPeft };
 
 // Throws Error(kUsage) when output is no text, when it is, contains or stands inside one of the
-// inputs or stands inside any LoongIR folder or checkpoint: what reads that or replaces it would take
-// both for one.
+// inputs or stands inside any LoongIR folder or checkpoint: what reads that or replaces it would
+// take both for one.
 void guard_place(const std::filesystem::path& output,
                  std::span<const std::filesystem::path> inputs);
 

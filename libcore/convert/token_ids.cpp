@@ -40,8 +40,8 @@ TokenIds resolve_token_ids(const formats::HfConfig& config,
       tokenizer != nullptr, flag, eos.empty() ? std::nullopt : std::optional<int64_t>(eos[0]));
 
   if (flag && (*flag < 0 || *flag >= config.vocab_size))
-    throw_usage("--pad_token_id " + std::to_string(*flag) + " is outside the model's vocabulary of " +
-                std::to_string(config.vocab_size));
+    throw_usage("--pad_token_id " + std::to_string(*flag) +
+                " is outside the model's vocabulary of " + std::to_string(config.vocab_size));
   const auto check = [&](const char* what, int64_t id) {
     if (id < config.vocab_size) return;
     out.warnings.push_back(std::string(what) + " token id " + std::to_string(id) +

@@ -15,8 +15,7 @@ using support::Json;
 
 bool calls_tool(const Json& message) {
   const Json* calls = message.find("tool_calls");
-  return calls != nullptr && !calls->is_null() &&
-         !(calls->is_array() && calls->as_array().empty());
+  return calls != nullptr && !calls->is_null() && !(calls->is_array() && calls->as_array().empty());
 }
 
 template <class Render>
@@ -198,8 +197,9 @@ AssistantTurn TurnFinder::find(size_t index) const {
   return turn;
 }
 
-// A template that knows no tools leaves them out without a word, and the model would learn to answer
-// nothing where it should call one. What a template makes nothing of is seen by taking it away.
+// A template that knows no tools leaves them out without a word, and the model would learn to
+// answer nothing where it should call one. What a template makes nothing of is seen by taking it
+// away.
 void check_tools(const ChatTemplate& chat, const Conversation& conversation, bool prompt,
                  const std::string& text) {
   const Json::Array& messages = conversation.messages.as_array();

@@ -32,8 +32,14 @@ void check_utf8(std::string_view text, const std::string& where) {
 // What a file is that is no text, by its first bytes; empty: nothing that is known.
 std::string_view packed_kind(std::string_view bytes) {
   static constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
-      {"\x1F\x8B", "gzip"}, {"PK\x03\x04", "zip"},          {"\xFD" "7zXZ", "xz"},
-      {"BZh", "bzip2"},     {"\x28\xB5\x2F\xFD", "zstd"}, {"PAR1", "Parquet"}};
+      {"\x1F\x8B", "gzip"},
+      {"PK\x03\x04", "zip"},
+      {"\xFD"
+       "7zXZ",
+       "xz"},
+      {"BZh", "bzip2"},
+      {"\x28\xB5\x2F\xFD", "zstd"},
+      {"PAR1", "Parquet"}};
   for (const auto& [magic, kind] : kKinds)
     if (bytes.starts_with(magic)) return kind;
   return {};

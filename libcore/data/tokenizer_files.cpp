@@ -35,9 +35,7 @@ constexpr uint64_t kMaxSpmBytes = uint64_t{256} << 20;
 
 bool is_spm(const fs::path& path) { return path.extension() == ".model"; }
 
-bool is_gguf(const fs::path& path) {
-  return path.extension() == ".gguf" && file_exists(path);
-}
+bool is_gguf(const fs::path& path) { return path.extension() == ".gguf" && file_exists(path); }
 
 Json::Object added_tokens_json(const Json& json) {
   return json.is_null() ? Json::Object{} : json.as_object("added_tokens.json");

@@ -90,8 +90,7 @@ class Fp8Plan {
     if (tensor.dtype != DType::kF8E4M3) {
       throw_bad_data(tensor.where(), "has the type " + tensor.type + ", FP8 weights are F8_E4M3");
     }
-    if (!tensor.name.ends_with(kWeight) || tensor.shape.size() != 2 ||
-        tensor.elements() == 0) {
+    if (!tensor.name.ends_with(kWeight) || tensor.shape.size() != 2 || tensor.elements() == 0) {
       throw_bad_data(tensor.where(), "has the type F8_E4M3 and is no matrix <module>.weight");
     }
     modules_[module_of(tensor, kWeight)].weight = &tensor;

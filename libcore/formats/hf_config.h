@@ -54,7 +54,7 @@ struct LF_API HfConfig {
   int64_t sliding_window = 0;  // 0: absent or null; whether and where it counts, the family says
   std::optional<bool> use_sliding_window;
   std::optional<int64_t> max_window_layers;
-  std::vector<std::string> layer_types;  // empty when the file has none
+  std::vector<std::string> layer_types;               // empty when the file has none
   std::optional<int64_t> bos_token_id, pad_token_id;  // a negative pad counts as none
   std::vector<int64_t> eos_token_ids;  // the file's int or list; empty when it has none
   std::optional<tensor::DType> dtype;  // torch_dtype or dtype

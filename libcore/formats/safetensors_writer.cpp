@@ -101,7 +101,8 @@ SafetensorsWriter::~SafetensorsWriter() = default;
 void SafetensorsWriter::write(std::string_view name, std::span<const uint8_t> bytes) {
   const auto it = impl_->places.find(std::string(name));
   if (it == impl_->places.end())
-    throw_failed(impl_->file.final_path().string(), "tensor " + printable(name) + " was not announced");
+    throw_failed(impl_->file.final_path().string(),
+                 "tensor " + printable(name) + " was not announced");
   Impl::Place& place = it->second;
   if (bytes.size() > place.bytes - place.written) {
     throw_failed(impl_->file.final_path().string() + ": " + printable(name),

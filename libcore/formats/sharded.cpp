@@ -40,7 +40,8 @@ void warn_of_unmapped(const TensorSource& file,
   }
   if (count == 0) return;
   log_warning(file.path().string() + ": " + support::counted(count, "tensor") +
-              (count == 1 ? " is" : " are") + " not in the index and left out, the first: " + first);
+              (count == 1 ? " is" : " are") +
+              " not in the index and left out, the first: " + first);
 }
 
 }  // namespace
@@ -138,10 +139,9 @@ std::unique_ptr<TensorSource> open_hf_checkpoint(const std::filesystem::path& fo
   if (!folder_exists(folder)) throw_absent(folder.string(), "is no folder");
   const std::filesystem::path file = checkpoint_file(folder);
   if (file.empty()) {
-    throw_no_input(
-        folder.string(),
-        "holds neither model.safetensors nor pytorch_model.bin, nor the index of either",
-        hub_cache_hint(folder));
+    throw_no_input(folder.string(),
+                   "holds neither model.safetensors nor pytorch_model.bin, nor the index of either",
+                   hub_cache_hint(folder));
   }
   if (file.extension() == ".json") return std::make_unique<ShardedCheckpoint>(file);
   if (file.extension() == ".bin") return std::make_unique<TorchFile>(file);

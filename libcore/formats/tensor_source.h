@@ -50,7 +50,7 @@ class LF_API TensorSource {
   const std::vector<StoredTensor>& tensors() const noexcept {
     return tensors_;
   }                                                       // in the order of the files
-  virtual std::string_view format() const noexcept = 0;  // "safetensors", "torch", "gguf"
+  virtual std::string_view format() const noexcept = 0;   // "safetensors", "torch", "gguf"
   const StoredTensor* find(std::string_view name) const;  // null when absent
   const StoredTensor& at(std::string_view name) const;    // kBadData Error when absent
   // safetensors: __metadata__ of the (first) file. Other formats: empty.

@@ -40,7 +40,9 @@ void append_varint(std::string* to, uint64_t value) {
   to->push_back(static_cast<char>(value));
 }
 
-void append_key(std::string* to, uint32_t field, Kind kind) { append_varint(to, field << 3 | kind); }
+void append_key(std::string* to, uint32_t field, Kind kind) {
+  append_varint(to, field << 3 | kind);
+}
 
 void append_bytes(std::string* to, uint32_t field, std::string_view bytes) {
   append_key(to, field, kBytes);
@@ -48,7 +50,8 @@ void append_bytes(std::string* to, uint32_t field, std::string_view bytes) {
   to->append(bytes);
 }
 
-// Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog session_log = 7; }
+// Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
+// SessionLog session_log = 7; }
 std::string event(double wall_time, int64_t step) {
   std::string message;  // a zero is not written: it is what an absent number means
   if (wall_time != 0) {
@@ -70,10 +73,13 @@ std::filesystem::path new_path(const std::filesystem::path& folder) {
   make_folders(folder);
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
-  const std::string prefix = "events.out.tfevents." + std::to_string(static_cast<int64_t>(now())) + "." +
-                             (host[0] != '\0' ? host.data() : "localhost") + "." + std::to_string(getpid()) + ".";
+  const std::string prefix = "events.out.tfevents." + std::to_string(static_cast<int64_t>(now())) +
+                             "." + (host[0] != '\0' ? host.data() : "localhost") + "." +
+                             std::to_string(getpid()) + ".";
   for (int n = 0;; ++n)
-    if (const std::filesystem::path path = folder / (prefix + std::to_string(n)); !path_exists(path, ErrorCode::kFailed)) return path;
+    if (const std::filesystem::path path = folder / (prefix + std::to_string(n));
+        !path_exists(path, ErrorCode::kFailed))
+      return path;
 }
 
 }  // namespace
@@ -92,7 +98,8 @@ std::string tensorboard_start_record(double wall_time, int64_t step) {
   return framed(message);
 }
 
-std::string tensorboard_scalar_record(double wall_time, int64_t step, std::span<const TensorboardScalar> scalars) {
+std::string tensorboard_scalar_record(double wall_time, int64_t step,
+                                      std::span<const TensorboardScalar> scalars) {
   std::string message = event(wall_time, step), summary;
   for (const TensorboardScalar& scalar : scalars) {
     std::string value;  // Summary.Value { string tag = 1; float simple_value = 2; }
@@ -108,7 +115,8 @@ std::string tensorboard_scalar_record(double wall_time, int64_t step, std::span<
 TensorboardWriter::TensorboardWriter(const std::filesystem::path& folder, int64_t first_step)
     : file_(File::append(new_path(folder))) {
   const double time = now();
-  const std::string head = tensorboard_version_record(time) + tensorboard_start_record(time, first_step);
+  const std::string head =
+      tensorboard_version_record(time) + tensorboard_start_record(time, first_step);
   file_.write({reinterpret_cast<const uint8_t*>(head.data()), head.size()});
 }
 

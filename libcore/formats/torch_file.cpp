@@ -122,11 +122,10 @@ TorchFile::TorchFile(const std::filesystem::path& path)
     add_tensor(tensor, storage == by_name.end() ? nullptr : storage->second, &tensors);
   }
   if (!state.others.empty()) {
-    log_warning(
-        name + ": " + std::to_string(state.others.size()) +
-        (state.others.size() == 1 ? " entry is no tensor and left out: "
-                                  : " entries are no tensors and left out, the first: ") +
-        printable(state.others.front()));
+    log_warning(name + ": " + std::to_string(state.others.size()) +
+                (state.others.size() == 1 ? " entry is no tensor and left out: "
+                                          : " entries are no tensors and left out, the first: ") +
+                printable(state.others.front()));
   }
   set_tensors(std::move(tensors));
 }

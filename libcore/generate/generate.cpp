@@ -20,13 +20,17 @@ graph::Batch next_batch(std::span<const int32_t> ids, int64_t position) {
 
 }  // namespace
 
-std::vector<int32_t> generate_tokens(graph::Executor& executor, int64_t vocab, std::span<const int32_t> prompt,
-                                     const GenerateOptions& options, const std::function<void(int32_t)>& on_token) {
+std::vector<int32_t> generate_tokens(graph::Executor& executor, int64_t vocab,
+                                     std::span<const int32_t> prompt,
+                                     const GenerateOptions& options,
+                                     const std::function<void(int32_t)>& on_token) {
   if (prompt.empty()) throw_bad_data("", "a prompt without tokens cannot be continued");
   const int64_t limit = executor.plan().options.max_positions;
   const int64_t room = limit - static_cast<int64_t>(prompt.size());
   if (room <= 0)
-    throw_bad_data("", "a prompt of " + std::to_string(prompt.size()) + " tokens leaves no room in " + std::to_string(limit),
+    throw_bad_data("",
+                   "a prompt of " + std::to_string(prompt.size()) + " tokens leaves no room in " +
+                       std::to_string(limit),
                    "raise --cutoff_len");
   const int64_t count = std::min(options.max_new_tokens, room);
   const kernels::Elem elem = executor.plan().options.recipe.edge_elem();
@@ -42,10 +46,12 @@ std::vector<int32_t> generate_tokens(graph::Executor& executor, int64_t vocab, s
   const int64_t choices = options.vocab_limit > 0 ? std::min(options.vocab_limit, vocab) : vocab;
   while (static_cast<int64_t>(result.size()) < count) {
     executor.run(next_batch(feed, cache.length()), request);
-    const int32_t id = sampler.choose({logits.data(), static_cast<size_t>(choices)}, options.prompt_number, cache.length());
+    const int32_t id = sampler.choose({logits.data(), static_cast<size_t>(choices)},
+                                      options.prompt_number, cache.length());
     result.push_back(id);
     if (on_token) on_token(id);
-    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end()) break;
+    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), id) != options.stop_ids.end())
+      break;
     feed.assign(1, id);
   }
   return result;

@@ -34,7 +34,8 @@ std::vector<double> weights_of(const std::vector<double>& scores) {
   return weights;
 }
 
-// From the smallest up, of equal ones the lower id first, those go whose sum stays within 1 - p. The largest stays.
+// From the smallest up, of equal ones the lower id first, those go whose sum stays within 1 - p.
+// The largest stays.
 void keep_top_p(double p, std::vector<double>* weights) {
   if (p >= 1) return;
   std::vector<uint32_t> order;
@@ -66,7 +67,8 @@ std::vector<double> Sampler::probabilities(std::span<const float> logits) const 
   std::vector<double> scores(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     if (!std::isfinite(logits[i]))
-      throw_failed("", "the logit of token " + std::to_string(i) + " is not finite", "the model's weights are damaged");
+      throw_failed("", "the logit of token " + std::to_string(i) + " is not finite",
+                   "the model's weights are damaged");
     scores[i] = static_cast<double>(logits[i]) / options_.temperature;
   }
   // A temperature so small that it overflows means the largest logit.
@@ -85,10 +87,12 @@ std::vector<double> Sampler::probabilities(std::span<const float> logits) const 
 
 int32_t Sampler::choose(std::span<const float> logits, uint64_t prompt, int64_t position) {
   if (options_.temperature == 0)
-    return static_cast<int32_t>(kernels::argmax(logits.data(), static_cast<int64_t>(logits.size())));
+    return static_cast<int32_t>(
+        kernels::argmax(logits.data(), static_cast<int64_t>(logits.size())));
   const std::vector<double> p = probabilities(logits);
   std::array<uint8_t, 8> bytes;
-  random_.bytes(support::kStreamSampling, static_cast<uint64_t>(position), prompt * bytes.size(), bytes);
+  random_.bytes(support::kStreamSampling, static_cast<uint64_t>(position), prompt * bytes.size(),
+                bytes);
   uint64_t bits = 0;
   for (size_t i = 0; i < bytes.size(); ++i) bits |= static_cast<uint64_t>(bytes[i]) << (8 * i);
   const double drawn = std::ldexp(static_cast<double>(bits >> 11), -53);  // [0, 1)

@@ -14,7 +14,8 @@ Executor::Executor(Plan plan, Parameters& params, ThreadPool& pool)
 }
 
 const MemoryLayout& Executor::layout(int64_t tokens) {
-  constexpr size_t kKept = 64;  // layouts are small; batches of training repeat a few sizes, ragged ones do not
+  constexpr size_t kKept =
+      64;  // layouts are small; batches of training repeat a few sizes, ragged ones do not
   auto it = layouts_.find(tokens);
   if (it != layouts_.end()) return it->second;
   if (layouts_.size() >= kKept) layouts_.clear();
@@ -35,7 +36,8 @@ RunStats Executor::run(const Batch& batch, const RunRequest& request) {
   for (const Document& d : batch.documents) {
     const int64_t past = request.cache == nullptr ? 0 : request.cache->length();
     if (past + d.length > plan_.options.max_positions)
-      throw_failed("", "a document of " + std::to_string(past + d.length) + " tokens exceeds the plan's " +
+      throw_failed("", "a document of " + std::to_string(past + d.length) +
+                           " tokens exceeds the plan's " +
                            std::to_string(plan_.options.max_positions));
   }
   reserve(batch.tokens());

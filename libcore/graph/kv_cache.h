@@ -20,7 +20,7 @@ class KvCache {
 
   int64_t capacity() const { return capacity_; }
   kernels::Elem elem() const { return elem_; }
-  int64_t length() const { return length_; }       // tokens held, the same for every op
+  int64_t length() const { return length_; }  // tokens held, the same for every op
   void advance(int64_t tokens) { length_ += tokens; }
   // The entry of an op, rows of `cols` elements; made on first use.
   Entry& entry(const std::string& op, int64_t cols) {

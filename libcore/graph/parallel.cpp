@@ -18,7 +18,8 @@ void run_gemm(ThreadPool& pool, const kernels::GemmJob& job) {
   kernels::gemm_steps(job.precision, &m_step, &n_step);
   const int64_t threads = pool.threads();
   const int64_t m_units = (job.m + m_step - 1) / m_step, n_units = (job.n + n_step - 1) / n_step;
-  // Each row range decodes the whole weight again, so rows are cut coarsely, and only where there are plenty of them.
+  // Each row range decodes the whole weight again, so rows are cut coarsely, and only where there
+  // are plenty of them.
   constexpr int64_t kFewRows = 96;
   // Each column range packs all of A again.
   constexpr int64_t kFewColumns = 256;
@@ -36,7 +37,8 @@ void run_gemm(ThreadPool& pool, const kernels::GemmJob& job) {
     kernels::loongblas_fp8_gemm(job, std::min(job.m, m_units * i / m_tasks * m_step),
                                 std::min(job.m, m_units * (i + 1) / m_tasks * m_step),
                                 std::min(job.n, n_units * j / n_tasks * n_step),
-                                std::min(job.n, n_units * (j + 1) / n_tasks * n_step), pool.scratch(worker));
+                                std::min(job.n, n_units * (j + 1) / n_tasks * n_step),
+                                pool.scratch(worker));
   });
 }
 

@@ -1,5 +1,5 @@
-// Kernels split over the pool's threads. How work is cut never changes a result (kernels/ promises it).
-// Thread-safety: the caller's thread only.
+// Kernels split over the pool's threads. How work is cut never changes a result (kernels/ promises
+// it). Thread-safety: the caller's thread only.
 #pragma once
 
 #include "base/pool.h"
@@ -24,8 +24,8 @@ void run_rows(ThreadPool& pool, int64_t rows, F&& body) {
   });
 }
 
-// Adds the time of its life to a Profile's field, less what Timed objects made meanwhile take for theirs; nothing where there is
-// no profile.
+// Adds the time of its life to a Profile's field, less what Timed objects made meanwhile take for
+// theirs; nothing where there is no profile.
 class Timed {
  public:
   Timed(RunContext& context, double Profile::*field);

@@ -9,13 +9,13 @@
 
 namespace loongforge::graph {
 
-std::unique_ptr<Parameters> Parameters::load(const ir::Reader& reader, const ParameterOptions& options,
-                                             ThreadPool& pool) {
+std::unique_ptr<Parameters> Parameters::load(const ir::Reader& reader,
+                                             const ParameterOptions& options, ThreadPool& pool) {
   return ParameterLoader(reader, options, pool).run();
 }
 
-std::unique_ptr<Parameters> Parameters::declare(const ir::Reader& reader, const ParameterOptions& options,
-                                                ThreadPool& pool) {
+std::unique_ptr<Parameters> Parameters::declare(const ir::Reader& reader,
+                                                const ParameterOptions& options, ThreadPool& pool) {
   return ParameterLoader(reader, options, pool).declare_only();
 }
 
@@ -61,7 +61,8 @@ void Parameters::refresh(ThreadPool& pool, quant::StatsMap* stats, bool measure_
   for (auto& [name, weight] : weights_) {
     if (weight.trainable < 0) continue;
     const quant::TensorStats of_weight =
-        pack_master(&weight, master_rows(weight.trainable, 0), options_.recipe.scales, measure_errors && stats != nullptr, pool);
+        pack_master(&weight, master_rows(weight.trainable, 0), options_.recipe.scales,
+                    measure_errors && stats != nullptr, pool);
     if (stats != nullptr && of_weight.elements > 0) (*stats)[name].add(of_weight);
   }
 }
@@ -72,7 +73,9 @@ std::string Parameters::decoded_note() const {
          (decoded_weights_ == 1 ? " FP8 weight has" : " FP8 weights have") +
          " scales that are no powers of two in blocks of 128 x 128, and " +
          (decoded_weights_ == 1 ? "runs decoded, in " : "run decoded, in ") +
-         (options_.recipe.precision == quant::RunPrecision::kFp32 ? "fp32" : "bf16, at twice the memory of their codes");
+         (options_.recipe.precision == quant::RunPrecision::kFp32
+              ? "fp32"
+              : "bf16, at twice the memory of their codes");
 }
 
 int64_t Parameters::trainable_count() const {
@@ -82,11 +85,15 @@ int64_t Parameters::trainable_count() const {
 }
 
 size_t Parameters::resident_bytes() const {
-  size_t bytes = static_cast<size_t>(master_floats_) * sizeof(float) + static_cast<size_t>(master_bf16s_) * 2;
+  size_t bytes =
+      static_cast<size_t>(master_floats_) * sizeof(float) + static_cast<size_t>(master_bf16s_) * 2;
   for (const auto& [name, w] : weights_)
-    bytes += kernels::packed_weight_bytes(w.packed.elem, w.packed.n, w.packed.k) + w.exponents.size();
-  for (const auto& [name, v] : vectors_) bytes += v.trainable < 0 ? static_cast<size_t>(v.size) * sizeof(float) : 0;
-  for (const auto& [name, a] : adapters_) bytes += static_cast<size_t>(a.rank * a.n) * sizeof(float);
+    bytes +=
+        kernels::packed_weight_bytes(w.packed.elem, w.packed.n, w.packed.k) + w.exponents.size();
+  for (const auto& [name, v] : vectors_)
+    bytes += v.trainable < 0 ? static_cast<size_t>(v.size) * sizeof(float) : 0;
+  for (const auto& [name, a] : adapters_)
+    bytes += static_cast<size_t>(a.rank * a.n) * sizeof(float);
   return bytes;
 }
 

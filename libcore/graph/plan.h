@@ -1,7 +1,9 @@
-// The plan that runs: ops, buffers and the program over them, lowered from the graph that the model file holds.
+// The plan that runs: ops, buffers and the program over them, lowered from the graph that the model
+// file holds.
 //
-// Invariants: instructions stand in execution order; a buffer is live from its first to its last use, and two buffers that
-// are live at the same time never share arena memory. Thread-safety: immutable once built.
+// Invariants: instructions stand in execution order; a buffer is live from its first to its last
+// use, and two buffers that are live at the same time never share arena memory. Thread-safety:
+// immutable once built.
 #pragma once
 
 #include <memory>

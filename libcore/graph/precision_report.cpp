@@ -37,7 +37,8 @@ std::string shape_text(const ir::TensorEntry& entry) {
 
 class Rows {
  public:
-  Rows(const Parameters& params, const ir::Model& model) : params_(params), model_(model), recipe_(params.options().recipe) {}
+  Rows(const Parameters& params, const ir::Model& model)
+      : params_(params), model_(model), recipe_(params.options().recipe) {}
 
   std::vector<PrecisionRow> make() {
     for (const ir::Node& node : model_.graph.nodes) {
@@ -51,7 +52,8 @@ class Rows {
     }
     for (const auto& [path, adapter] : params_.adapters()) {
       const std::string of = " of rank " + std::to_string(adapter.rank);
-      rows_.push_back({path + ".lora", "adapter", std::to_string(adapter.k) + " -> " + std::to_string(adapter.n), "-", "fp32",
+      rows_.push_back({path + ".lora", "adapter",
+                       std::to_string(adapter.k) + " -> " + std::to_string(adapter.n), "-", "fp32",
                        elem_text(recipe_.edge_elem()), elem_text(recipe_.edge_elem()),
                        "adapters are trained in fp32, their operands rounded once;" + of});
     }
@@ -62,8 +64,14 @@ class Rows {
   void add_weight(const ir::Node& node, const std::string& name) {
     const Weight& w = params_.weight(name);
     const ir::TensorEntry& entry = model_.stored_tensor(name);
-    PrecisionRow row{w.name, std::string(quant::role_name(w.role)), shape_text(entry),
-                     std::string(tensor::dtype_name(entry.dtype)), elem_text(w.packed.elem), "", "", w.reason};
+    PrecisionRow row{w.name,
+                     std::string(quant::role_name(w.role)),
+                     shape_text(entry),
+                     std::string(tensor::dtype_name(entry.dtype)),
+                     elem_text(w.packed.elem),
+                     "",
+                     "",
+                     w.reason};
     if (w.packed.elem == Elem::kNf4) row.weight += " 1x64";
     if (is_fp8(w.packed.elem)) row.weight += by_blocks(w, entry) ? " 128x128" : " tensor";
     if (node.op == "linear") layer(w, &row);
@@ -91,8 +99,9 @@ class Rows {
   void add_vector(const ir::Node& node, const std::string& key, const std::string& name) {
     const ir::TensorEntry& entry = model_.stored_tensor(name);
     const bool bias = key == "bias" && node.op == "linear";
-    rows_.push_back({entry.name, bias ? "bias" : "norm", shape_text(entry), std::string(tensor::dtype_name(entry.dtype)), "fp32",
-                     "", "", bias ? "biases stay in high precision" : "norms stay in high precision"});
+    rows_.push_back({entry.name, bias ? "bias" : "norm", shape_text(entry),
+                     std::string(tensor::dtype_name(entry.dtype)), "fp32", "", "",
+                     bias ? "biases stay in high precision" : "norms stay in high precision"});
   }
 
   const Parameters& params_;
@@ -104,11 +113,14 @@ class Rows {
 
 }  // namespace
 
-std::vector<PrecisionRow> precision_rows(const Parameters& params, const ir::Model& model) { return Rows(params, model).make(); }
+std::vector<PrecisionRow> precision_rows(const Parameters& params, const ir::Model& model) {
+  return Rows(params, model).make();
+}
 
 namespace {
 
-// "model.layers.3.mlp.down_proj.weight" -> "model.layers." 3 ".mlp.down_proj.weight"; no number: all of it before.
+// "model.layers.3.mlp.down_proj.weight" -> "model.layers." 3 ".mlp.down_proj.weight"; no number:
+// all of it before.
 struct LayerName {
   std::string before, after;
   int64_t layer = -1;
@@ -131,7 +143,8 @@ std::string ranges(const std::vector<int64_t>& layers) {
   for (size_t i = 0; i < layers.size();) {
     size_t last = i;
     while (last + 1 < layers.size() && layers[last + 1] == layers[last] + 1) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(layers[i]) + (last > i ? "-" + std::to_string(layers[last]) : "");
+    text += (text.empty() ? "" : ",") + std::to_string(layers[i]) +
+            (last > i ? "-" + std::to_string(layers[last]) : "");
     i = last + 1;
   }
   return text;
@@ -150,7 +163,9 @@ std::string precision_table(const std::vector<PrecisionRow>& rows) {
   for (const PrecisionRow& r : rows) {
     const LayerName name = split_name(r.tensor);
     std::string key = name.layer < 0 ? r.tensor : name.before + "#" + name.after;
-    for (const std::string* part : {&r.role, &r.shape, &r.stored, &r.weight, &r.inputs, &r.gradients, &r.reason}) key += "\n" + *part;
+    for (const std::string* part :
+         {&r.role, &r.shape, &r.stored, &r.weight, &r.inputs, &r.gradients, &r.reason})
+      key += "\n" + *part;
     const auto [at, fresh] = known.emplace(key, entries.size());
     if (fresh) entries.push_back({name, &r, {}});
     if (name.layer >= 0) entries[at->second].layers.push_back(name.layer);
@@ -159,7 +174,9 @@ std::string precision_table(const std::vector<PrecisionRow>& rows) {
   for (const Entry& e : entries) {
     const PrecisionRow& r = *e.row;
     text += e.name.before + (e.layers.empty() ? "" : ranges(e.layers) + e.name.after) + "\n";
-    text += "    " + r.role + " " + r.shape + (r.stored == "-" ? "" : ", " + r.stored + " in the file") + ", runs as " + r.weight + "\n";
+    text += "    " + r.role + " " + r.shape +
+            (r.stored == "-" ? "" : ", " + r.stored + " in the file") + ", runs as " + r.weight +
+            "\n";
     if (!r.inputs.empty()) text += "    inputs " + r.inputs + "; gradients " + r.gradients + "\n";
     text += "    " + r.reason + "\n";
   }

@@ -22,9 +22,11 @@ class Validator {
     const auto& nodes = model_.graph.nodes;
     if (nodes.empty()) throw_bad_data(where_, "the graph has no nodes");
     for (const ir::Node& node : nodes) cols_[node.name] = shape(node);
-    if (nodes.back().op != "linear") fail(nodes.back(), "the last node must be the output layer (linear)");
+    if (nodes.back().op != "linear")
+      fail(nodes.back(), "the last node must be the output layer (linear)");
     for (const ir::Node& node : nodes)
-      if (node.op == "embedding" && &node != &nodes.front()) fail(node, "an embedding must be the first node");
+      if (node.op == "embedding" && &node != &nodes.front())
+        fail(node, "an embedding must be the first node");
     return cols_[nodes.back().name];
   }
 
@@ -34,14 +36,16 @@ class Validator {
   }
 
   int64_t input(const ir::Node& node, size_t index) const {
-    if (index >= node.inputs.size()) fail(node, node.op + " lacks input " + std::to_string(index + 1));
+    if (index >= node.inputs.size())
+      fail(node, node.op + " lacks input " + std::to_string(index + 1));
     auto it = cols_.find(node.inputs[index]);
     if (it == cols_.end()) fail(node, "input " + node.inputs[index] + " is no earlier node");
     return it->second;
   }
   void arity(const ir::Node& node, size_t n) const {
     if (node.inputs.size() != n)
-      fail(node, node.op + " takes " + std::to_string(n) + " inputs, not " + std::to_string(node.inputs.size()));
+      fail(node, node.op + " takes " + std::to_string(n) + " inputs, not " +
+                     std::to_string(node.inputs.size()));
   }
   const ir::TensorEntry& param(const ir::Node& node, const char* role, size_t rank) const {
     auto it = node.params.find(role);
@@ -51,7 +55,8 @@ class Validator {
     return t;
   }
   void expect(const ir::Node& node, const std::string& what, int64_t got, int64_t want) const {
-    if (got != want) fail(node, what + " is " + std::to_string(got) + ", expected " + std::to_string(want));
+    if (got != want)
+      fail(node, what + " is " + std::to_string(got) + ", expected " + std::to_string(want));
   }
   int64_t attr(const ir::Node& node, const char* key) const {
     const int64_t value = node.attrs.at(key, node.name).as_int(key);
@@ -70,14 +75,16 @@ class Validator {
       const int64_t cols = input(node, 0), group = node.attrs.get_int("group", cols);
       if (group <= 0 || cols % group != 0) fail(node, "group does not divide the row");
       expect(node, "weight length", param(node, "weight", 1).shape[0], group);
-      if (!(node.attrs.at("eps", node.name).as_double("eps") > 0)) fail(node, "eps must be positive");
+      if (!(node.attrs.at("eps", node.name).as_double("eps") > 0))
+        fail(node, "eps must be positive");
       return cols;
     }
     if (node.op == "linear") {
       arity(node, 1);
       const ir::TensorEntry& w = param(node, "weight", 2);
       expect(node, "weight columns", w.shape[1], input(node, 0));
-      if (node.params.contains("bias")) expect(node, "bias length", param(node, "bias", 1).shape[0], w.shape[0]);
+      if (node.params.contains("bias"))
+        expect(node, "bias length", param(node, "bias", 1).shape[0], w.shape[0]);
       return w.shape[0];
     }
     if (node.op == "rope") {
@@ -86,8 +93,8 @@ class Validator {
       expect(node, "heads x head_dim", attr(node, "heads") * dim, cols);
       if (dim % 2 != 0) fail(node, "head_dim must be even");
       expect(node, "rotary_dim", node.attrs.get_int("rotary_dim", dim), dim);
-      rope_frequencies(dim, node.attrs.at("theta", node.name).as_double("theta"), rope_scaling(node), 1,
-                       where_ + ": node " + node.name);
+      rope_frequencies(dim, node.attrs.at("theta", node.name).as_double("theta"),
+                       rope_scaling(node), 1, where_ + ": node " + node.name);
       return cols;
     }
     if (node.op == "attention") return attention(node);
@@ -101,7 +108,8 @@ class Validator {
 
   int64_t attention(const ir::Node& node) const {
     arity(node, 3);
-    const int64_t heads = attr(node, "heads"), kv = attr(node, "kv_heads"), dim = attr(node, "head_dim");
+    const int64_t heads = attr(node, "heads"), kv = attr(node, "kv_heads"),
+                  dim = attr(node, "head_dim");
     if (heads % kv != 0) fail(node, "heads is no multiple of kv_heads");
     if (node.attrs.get_int("window", 0) < 0) fail(node, "window is negative");
     if (dim % 8 != 0 || dim > 256) fail(node, "head_dim must be a multiple of 8 up to 256");
@@ -118,7 +126,9 @@ class Validator {
 
 }  // namespace
 
-int64_t validate(const ir::Model& model, const std::string& where) { return Validator(model, where).run(); }
+int64_t validate(const ir::Model& model, const std::string& where) {
+  return Validator(model, where).run();
+}
 
 bool depends_on_longest_document(const ir::Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& node) {

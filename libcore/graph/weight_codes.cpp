@@ -19,8 +19,8 @@ kernels::Mat rows_from(kernels::Mat m, int64_t row) {
 
 }  // namespace
 
-void pack_rows(Weight* w, const kernels::Mat& src, bool one_scale, int64_t r0, int64_t r1, uint8_t* staging,
-               kernels::QuantCounts* counts, kernels::QuantError* error) {
+void pack_rows(Weight* w, const kernels::Mat& src, bool one_scale, int64_t r0, int64_t r1,
+               uint8_t* staging, kernels::QuantCounts* counts, kernels::QuantError* error) {
   const int64_t k = w->packed.k, rows = r1 - r0;
   const Elem elem = w->packed.elem;
   if (elem == Elem::kF32) {
@@ -40,7 +40,8 @@ void pack_rows(Weight* w, const kernels::Mat& src, bool one_scale, int64_t r0, i
     if (one_scale) {
       kernels::quantize_rows_at(elem, src, k, exps[0], staging, k, nullptr, 0, counts, 0, rows);
     } else {
-      kernels::quantize_weight(elem, src, rows, k, w->amax_factor, staging, k, exps, counts, 0, rows);
+      kernels::quantize_weight(elem, src, rows, k, w->amax_factor, staging, k, exps, counts, 0,
+                               rows);
     }
     for (int64_t r = 0; r < rows && error != nullptr; r += kWeightBlock) {
       const int64_t n = std::min<int64_t>(kWeightBlock, rows - r);
@@ -57,8 +58,8 @@ void set_one_scale(Weight* w, float amax) {
   std::fill(w->exponents.begin(), w->exponents.end(), static_cast<int8_t>(e));
 }
 
-quant::TensorStats pack_master(Weight* w, const kernels::Mat& master, quant::ScaleRecipe scales, bool measure_errors,
-                               ThreadPool& pool) {
+quant::TensorStats pack_master(Weight* w, const kernels::Mat& master, quant::ScaleRecipe scales,
+                               bool measure_errors, ThreadPool& pool) {
   const int64_t n = w->packed.n, k = w->packed.k;
   const size_t tasks = static_cast<size_t>((n + kWeightBlock - 1) / kWeightBlock);
   const bool fp8 = is_fp8(w->packed.elem), one_scale = fp8 && scales != quant::ScaleRecipe::kBlock;
@@ -76,7 +77,8 @@ quant::TensorStats pack_master(Weight* w, const kernels::Mat& master, quant::Sca
   pool.run(static_cast<int64_t>(tasks), [&](int64_t t, int worker) {
     const size_t at = static_cast<size_t>(t);
     pack_rows(w, rows_from(master, t * kWeightBlock), one_scale, t * kWeightBlock, rows_of(t),
-              static_cast<uint8_t*>(pool.scratch(worker)), &counts[at], measure_errors ? &errors[at] : nullptr);
+              static_cast<uint8_t*>(pool.scratch(worker)), &counts[at],
+              measure_errors ? &errors[at] : nullptr);
   });
   quant::TensorStats stats;
   if (!fp8) return stats;

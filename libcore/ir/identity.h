@@ -1,6 +1,6 @@
-// Whether two LoongIR models compute the same: a checksum of the description, which holds a CRC32C of
-// every weight, so that no weight is read. Folder, label, device and the places in files do not count.
-// Thread-safety: pure functions.
+// Whether two LoongIR models compute the same: a checksum of the description, which holds a CRC32C
+// of every weight, so that no weight is read. Folder, label, device and the places in files do not
+// count. Thread-safety: pure functions.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ inline constexpr int kVersionMinor = 1;
 inline constexpr uint64_t kRowAlignment = 32;      // rows are padded to it
 inline constexpr uint64_t kTensorAlignment = 128;  // tensors start at multiples of it
 inline constexpr int64_t kCrcRows = 128;           // rows that one CRC32C covers
-inline constexpr int64_t kNf4Block = 64;            // elements along a row that share an absmax
+inline constexpr int64_t kNf4Block = 64;           // elements along a row that share an absmax
 inline constexpr int64_t kIdScale = 2;             // LoongIR token id = Hugging Face id x 2
 inline constexpr uint64_t kMaxFileBytes = 5'000'000'000;
 

@@ -21,9 +21,10 @@ class LF_API Writer {
   ~Writer();
 
   // Begins tensor T; then write_rows() until all rows are there. Only name, dtype, shape,
-  // block_rows, block_cols, scale_dtype, source_scale are read. FP8 and NF4 tensors take their scales
-  // (row-major [ceil(rows/r), ceil(cols/c)]; NF4: the absmax) in set_scales() or set_scale_bytes() before
-  // finish_tensor(), and each carried tensor (name, dtype, shape) its bytes in set_carried().
+  // block_rows, block_cols, scale_dtype, source_scale are read. FP8 and NF4 tensors take their
+  // scales (row-major [ceil(rows/r), ceil(cols/c)]; NF4: the absmax) in set_scales() or
+  // set_scale_bytes() before finish_tensor(), and each carried tensor (name, dtype, shape) its
+  // bytes in set_carried().
   void begin_tensor(const TensorEntry& entry, std::span<const TensorEntry> carried = {});
   void write_rows(const void* dense_rows,
                   int64_t count);  // dense rows (row_bytes each); padding is added here

@@ -85,21 +85,18 @@ const Family& choose_family(const std::string& model_type, const std::string& wh
   if (model_type.empty()) {
     if (by_label != nullptr) return *by_label;
     throw_bad_data(
-        where,
-        "has no model_type, and --model-name \"" + std::string(label) + "\" names no family",
+        where, "has no model_type, and --model-name \"" + std::string(label) + "\" names no family",
         "known model types: " + known_model_types());
   }
   const Family* by_type = find_by_model_type(model_type);
   if (by_type == nullptr) {
-    throw_bad_data(
-        where,
-        "model_type \"" + support::printable(model_type, 60) + "\" is not supported",
-        "known model types: " + known_model_types());
+    throw_bad_data(where,
+                   "model_type \"" + support::printable(model_type, 60) + "\" is not supported",
+                   "known model types: " + known_model_types());
   }
   if (by_label != nullptr && by_label != by_type) {
     throw_usage("--model-name \"" + std::string(label) + "\" names the family " +
-                    std::string(by_label->name) + ", " + where + " has model_type " +
-                    model_type,
+                    std::string(by_label->name) + ", " + where + " has model_type " + model_type,
                 "give the model a name of its own family, or any other label");
   }
   return *by_type;

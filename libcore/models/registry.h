@@ -95,8 +95,9 @@ LF_API const Family* find_by_name(std::string_view name) noexcept;
 // none.
 LF_API const Family* find_by_label(std::string_view label) noexcept;
 
-// The family of a Hugging Face folder (where: its config.json) by DESIGN's rule: model_type decides; without one the label
-// does; a label that names another family than model_type is an Error(kUsage).
+// The family of a Hugging Face folder (where: its config.json) by DESIGN's rule: model_type
+// decides; without one the label does; a label that names another family than model_type is an
+// Error(kUsage).
 LF_API const Family& choose_family(const std::string& model_type, const std::string& where,
                                    std::string_view label);
 LF_API const Family& choose_family(const formats::HfConfig& config, std::string_view label);

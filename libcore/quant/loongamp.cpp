@@ -86,9 +86,8 @@ std::optional<Storage> parse_storage(std::string_view text) noexcept {
   return std::nullopt;
 }
 
-void AmpPolicy::add_block_rules(Storage linear, bool quantize_head,
-                              const std::string& head_reason,
-                              const std::string& linear_reason) {
+void AmpPolicy::add_block_rules(Storage linear, bool quantize_head, const std::string& head_reason,
+                                const std::string& linear_reason) {
   AmpRule tied = rule(
       TensorRole::kEmbedding, Storage::kBf16,
       quantize_head
@@ -189,7 +188,8 @@ std::vector<AmpRule> parse_amp_overrides(std::string_view list, std::string_view
     const bool nf4 = flag == "quantize_override";
     if (!storage || *storage == Storage::kSource || (*storage == Storage::kNf4 && !nf4))
       throw_usage("--" + std::string(flag) + ": " + item.value + " is no precision",
-                  std::string("use ") + (nf4 ? "nf4, " : "") + "fp8, bf16 or fp32, as in --" + std::string(flag) + " \"*.down_proj=bf16\"");
+                  std::string("use ") + (nf4 ? "nf4, " : "") + "fp8, bf16 or fp32, as in --" +
+                      std::string(flag) + " \"*.down_proj=bf16\"");
     AmpRule each;
     each.reason = "--" + std::string(flag) + " " + item.pattern + "=" + item.value;
     each.pattern = std::move(item.pattern);

@@ -133,7 +133,8 @@ void ScalingState::mark_planned(StatsMap* stats) const {
   for (auto& [name, each] : *stats) {
     each.planned = 0;
     const auto it = tensors_.find(name);
-    if (!wants_binades(each.gradient) || each.counts.overflow == 0 || it == tensors_.end()) continue;
+    if (!wants_binades(each.gradient) || each.counts.overflow == 0 || it == tensors_.end())
+      continue;
     if (it->second.binades.empty()) continue;
     // Without the factor: what that saturates was asked for, not weighed up.
     const std::optional<int> e = best_exponent(each.elem, it->second.binades);

@@ -49,10 +49,10 @@ class LF_API ScalingState {
   // The scale of `name` in this step. factor: what amax is multiplied by.
   std::optional<int> exponent(const std::string& name, kernels::Elem fp8, bool gradient,
                               float factor) const;
-  // Adaptive bias saturates rare elements because all others are better coded then. Of every gradient
-  // whose exponent it chose: what saturated and is within twice the share that the counted binades
-  // foretell, and one in 100, is planned; what is beyond that the rule did not foresee. Before
-  // end_step(), which counts what these gradients were.
+  // Adaptive bias saturates rare elements because all others are better coded then. Of every
+  // gradient whose exponent it chose: what saturated and is within twice the share that the counted
+  // binades foretell, and one in 100, is planned; what is beyond that the rule did not foresee.
+  // Before end_step(), which counts what these gradients were.
   void mark_planned(StatsMap* stats) const;
   bool wants_binades(bool gradient) const noexcept { return recipe_.adaptive_bias && gradient; }
   // What a micro-batch saw; names may come several times. Infinite amax: not remembered.

@@ -20,7 +20,7 @@ struct LF_API TensorStats {
   bool gradient = false;  // of dY: its saturation is the clip signal
   int64_t elements = 0;
   kernels::QuantCounts counts;
-  int64_t planned = 0;  // of counts.overflow: those that adaptive bias gives up by its rule
+  int64_t planned = 0;        // of counts.overflow: those that adaptive bias gives up by its rule
   kernels::QuantError error;  // empty: not measured
 
   void add(const TensorStats& other) noexcept;

@@ -18,7 +18,8 @@ namespace loongforge::train {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Reads what the next step begins with, where it is not in memory: what is wrong there is told now.
+  // Reads what the next step begins with, where it is not in memory: what is wrong there is told
+  // now.
   virtual void read_ahead() {}
   // Makes ready for a step (from 0) and returns its number of micro-batches.
   // REQUIRES steps one after the other, from 0 or from where go_to() led.

@@ -17,8 +17,9 @@ std::vector<Row> make_rows(const data::SampleSet& samples, bool packing, int64_t
   }
   std::vector<uint32_t> order(samples.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](uint32_t a, uint32_t b) { return samples.tokens_of(a) > samples.tokens_of(b); });
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return samples.tokens_of(a) > samples.tokens_of(b);
+  });
   std::multimap<int64_t, size_t> room;  // free tokens -> row
   for (uint32_t s : order) {
     const int64_t length = samples.tokens_of(s);
@@ -55,7 +56,8 @@ graph::Batch collate(const data::SampleSet& samples, std::span<const Row> rows) 
   return batch;
 }
 
-StepPlan::StepPlan(int64_t rows, int64_t micro_rows, int64_t rows_per_step, double epochs, int64_t max_steps, uint64_t seed)
+StepPlan::StepPlan(int64_t rows, int64_t micro_rows, int64_t rows_per_step, double epochs,
+                   int64_t max_steps, uint64_t seed)
     : rows_(rows), micro_rows_(micro_rows), rows_per_step_(rows_per_step), seed_(seed) {
   steps_per_epoch_ = (rows + rows_per_step - 1) / rows_per_step;
   const double wanted = std::ceil(epochs * static_cast<double>(steps_per_epoch_));
@@ -67,7 +69,8 @@ const std::vector<uint32_t>& StepPlan::order(int64_t epoch) const {
     cached_order_.resize(static_cast<size_t>(rows_));
     std::iota(cached_order_.begin(), cached_order_.end(), 0u);
     support::Sm4Random random(seed_);
-    random.shuffle(support::kStreamShuffle, static_cast<uint64_t>(epoch), std::span<uint32_t>(cached_order_));
+    random.shuffle(support::kStreamShuffle, static_cast<uint64_t>(epoch),
+                   std::span<uint32_t>(cached_order_));
     cached_epoch_ = epoch;
   }
   return cached_order_;
@@ -75,7 +78,8 @@ const std::vector<uint32_t>& StepPlan::order(int64_t epoch) const {
 
 std::vector<std::vector<uint32_t>> StepPlan::micro_batches(int64_t step) const {
   const std::vector<uint32_t>& rows = order(step / steps_per_epoch_);
-  const int64_t begin = step % steps_per_epoch_ * rows_per_step_, end = std::min(rows_, begin + rows_per_step_);
+  const int64_t begin = step % steps_per_epoch_ * rows_per_step_,
+                end = std::min(rows_, begin + rows_per_step_);
   std::vector<std::vector<uint32_t>> result;
   for (int64_t r = begin; r < end; r += micro_rows_)
     result.emplace_back(rows.begin() + r, rows.begin() + std::min(end, r + micro_rows_));

@@ -6,10 +6,12 @@ namespace loongforge::train {
 
 void note_evaluation(const BestRules& rules, int64_t step, double metric, BestState* state) {
   if (!rules.tracked) return;
-  const auto better = [&](double than) { return rules.greater_is_better ? metric > than : metric < than; };
+  const auto better = [&](double than) {
+    return rules.greater_is_better ? metric > than : metric < than;
+  };
   const bool first = !state->metric && !std::isnan(metric);
-  const bool improves =
-      first || (state->metric && better(*state->metric) && std::abs(metric - *state->metric) > rules.threshold);
+  const bool improves = first || (state->metric && better(*state->metric) &&
+                                  std::abs(metric - *state->metric) > rules.threshold);
   state->without_improvement = improves ? 0 : state->without_improvement + 1;
   if (!first && !(state->metric && better(*state->metric))) return;
   state->metric = metric;

@@ -37,8 +37,8 @@ void remove_old(const fs::path& output_dir, const CheckpointState& state, int64_
 
 }  // namespace
 
-fs::path save_checkpoint(const fs::path& output_dir, const CheckpointState& state, const CheckpointSource& source,
-                         int64_t keep) {
+fs::path save_checkpoint(const fs::path& output_dir, const CheckpointState& state,
+                         const CheckpointSource& source, int64_t keep) {
   const fs::path final_path = output_dir / (kCheckpointPrefix + std::to_string(state.step));
   FolderWriter writer(final_path, true);
   if (source.params->options().train_all)
@@ -47,8 +47,10 @@ fs::path save_checkpoint(const fs::path& output_dir, const CheckpointState& stat
     save_adapter(writer.temporary(), source.base_model, *source.params);
   write_optimizer(writer.temporary(), *source.optimizer);
   if (source.scaling != nullptr) write_scaling(writer.temporary(), *source.scaling);
-  write_text_atomic(writer.temporary() / kTrainerStateFile, trainer_state_json(state, source.facts).dump(2) + "\n");
-  write_text_atomic(writer.temporary() / kOwnStateFile, own_state_json(state, source.optimizer->steps()).dump(2) + "\n");
+  write_text_atomic(writer.temporary() / kTrainerStateFile,
+                    trainer_state_json(state, source.facts).dump(2) + "\n");
+  write_text_atomic(writer.temporary() / kOwnStateFile,
+                    own_state_json(state, source.optimizer->steps()).dump(2) + "\n");
   write_manifest(writer.temporary());
   writer.commit();
   point_link(output_dir / "latest", final_path.filename());
@@ -58,15 +60,18 @@ fs::path save_checkpoint(const fs::path& output_dir, const CheckpointState& stat
   return final_path;
 }
 
-void restore(const fs::path& folder, const CheckpointState& state, graph::Parameters& params, optim::AdamW& optimizer,
-             ThreadPool& pool) {
+void restore(const fs::path& folder, const CheckpointState& state, graph::Parameters& params,
+             optim::AdamW& optimizer, ThreadPool& pool) {
   if (!params.options().train_all) load_adapter(folder, params, pool);
   read_optimizer(folder, state.step, optimizer);
 }
 
-uint64_t checkpoint_bytes(const graph::Parameters& params, const optim::AdamW& optimizer, const ir::Reader& model) {
-  constexpr uint64_t kDescriptions = uint64_t{1} << 20;  // JSON files, disk blocks that are not full
-  uint64_t bytes = optim::AdamW::state_bytes(optimizer.views(), optimizer.moments()) + kDescriptions;
+uint64_t checkpoint_bytes(const graph::Parameters& params, const optim::AdamW& optimizer,
+                          const ir::Reader& model) {
+  constexpr uint64_t kDescriptions = uint64_t{1}
+                                     << 20;  // JSON files, disk blocks that are not full
+  uint64_t bytes =
+      optim::AdamW::state_bytes(optimizer.views(), optimizer.moments()) + kDescriptions;
   for (const graph::Trainable& t : params.trainables())
     bytes += static_cast<uint64_t>(t.size()) * (t.master == kernels::Elem::kBf16 ? 2 : 4);
   return bytes + (params.options().train_all ? bytes_beside_weights(model.folder()) : 0);

@@ -63,7 +63,8 @@ std::optional<std::set<std::string>> listed_names(const fs::path& folder) {
     const Json manifest = support::read_json((folder / kManifest).string());
     if (manifest.at("format").as_int() != kFormat) return {};
     std::set<std::string> names = {kManifest};
-    for (const Json& file : manifest.at("files").as_array()) names.insert(file.at("name").as_string());
+    for (const Json& file : manifest.at("files").as_array())
+      names.insert(file.at("name").as_string());
     return names;
   } catch (const Error&) {
     return {};
@@ -71,17 +72,20 @@ std::optional<std::set<std::string>> listed_names(const fs::path& folder) {
 }
 
 // Name by name, in the order of the manifest.
-void verify_file(const fs::path& folder, const Json& file, const std::string& where, std::set<std::string>* listed) {
+void verify_file(const fs::path& folder, const Json& file, const std::string& where,
+                 std::set<std::string>* listed) {
   const std::string& name = file.at("name").as_string("name");
   if (name.empty() || name.find('/') != std::string::npos || name == ".." || name == ".")
     throw_bad_data(where, "names a file outside the checkpoint: " + name);
   if (!listed->insert(name).second) throw_bad_data(where, "names " + name + " twice");
-  if (!path_exists(folder / name)) throw_bad_data((folder / name).string(), "is missing, the manifest names it");
+  if (!path_exists(folder / name))
+    throw_bad_data((folder / name).string(), "is missing, the manifest names it");
   const uint64_t size = file_bytes(folder / name);
   const int64_t said = file.at("bytes").as_int("bytes");
   if (static_cast<int64_t>(size) != said)
-    throw_bad_data((folder / name).string(),
-                   "has " + std::to_string(size) + " bytes, the manifest says " + std::to_string(said));
+    throw_bad_data(
+        (folder / name).string(),
+        "has " + std::to_string(size) + " bytes, the manifest says " + std::to_string(said));
   if (static_cast<int64_t>(file_crc(folder / name)) != file.at("crc32c").as_int("crc32c"))
     throw_bad_data((folder / name).string(), "does not match its checksum");
 }
@@ -101,19 +105,26 @@ std::vector<std::pair<int64_t, fs::path>> list_checkpoints(const fs::path& outpu
   for (const fs::path& entry : folder_entries(output_dir))
     if (auto step = step_of(entry); step && folder_exists(entry) && !link_exists(entry))
       found.emplace_back(*step, entry);
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.first > b.first; });
   return found;
 }
 
 bool has_manifest(const fs::path& folder) { return listed_names(folder).has_value(); }
 
 bool is_own_checkpoint(const fs::path& folder) {
-  return has_manifest(folder) || file_exists(folder / kOwnStateFile) || folder_entries(folder).empty();
+  return has_manifest(folder) || file_exists(folder / kOwnStateFile) ||
+         folder_entries(folder).empty();
 }
 
 std::string unlisted_entry(const fs::path& folder) {
-  static const std::set<std::string> kAlways = {kManifest, kTrainerStateFile, kOwnStateFile, "optimizer.safetensors",
-                                                "adapter_config.json", "adapter_model.safetensors", "scaling.safetensors"};
+  static const std::set<std::string> kAlways = {kManifest,
+                                                kTrainerStateFile,
+                                                kOwnStateFile,
+                                                "optimizer.safetensors",
+                                                "adapter_config.json",
+                                                "adapter_model.safetensors",
+                                                "scaling.safetensors"};
   std::set<std::string> listed = listed_names(folder).value_or(std::set<std::string>{});
   listed.insert(kAlways.begin(), kAlways.end());
   for (const fs::path& entry : folder_entries(folder)) {
@@ -154,15 +165,19 @@ void verify_checkpoint(const fs::path& folder) {
   std::set<std::string> listed;
   support::in_file(where, [&] {
     if (const int64_t format = manifest.get_int("format", 0); format != kFormat)
-      throw_bad_data(where, "is of format " + std::to_string(format) + ", this version reads " + std::to_string(kFormat));
-    for (const Json& file : manifest.at("files").as_array("files")) verify_file(folder, file, where, &listed);
+      throw_bad_data(where, "is of format " + std::to_string(format) + ", this version reads " +
+                                std::to_string(kFormat));
+    for (const Json& file : manifest.at("files").as_array("files"))
+      verify_file(folder, file, where, &listed);
   });
   require_listed(listed, where);
   const CheckpointState state = read_state(folder);
   if (const auto step = step_of(folder); step && *step != state.step)
-    throw_bad_data((folder / kTrainerStateFile).string(), "is the state of step " + std::to_string(state.step));
+    throw_bad_data((folder / kTrainerStateFile).string(),
+                   "is the state of step " + std::to_string(state.step));
   for (const std::string& name : names_in(folder))
-    if (!listed.contains(name)) log_warning((folder / name).string() + ": is not in the manifest and is not read");
+    if (!listed.contains(name))
+      log_warning((folder / name).string() + ": is not in the manifest and is not read");
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {

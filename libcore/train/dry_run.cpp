@@ -101,7 +101,8 @@ std::string as_json(const Plan& plan, const TrainingData& data) {
 std::string advice_text(const Plan& plan) {
   std::string text = "does not fit: " + mb(plan.available) + " can be had here\n";
   for (const FittingFlags& f : plan.would_fit)
-    text += (f.fits ? "  would fit: " : "  not even with: ") + f.flags + " (" + mb(f.forecast.total()) + ")\n";
+    text += (f.fits ? "  would fit: " : "  not even with: ") + f.flags + " (" +
+            mb(f.forecast.total()) + ")\n";
   return text;
 }
 
@@ -109,16 +110,19 @@ std::string probe_text(const ProbeResult& p, const Plan& plan) {
   const long long s = static_cast<long long>(p.eta_s + 0.5);
   std::string what = counted(p.steps, "step");
   if (p.micro_batches > 0)
-    what = std::to_string(p.micro_batches) + " of " + counted(plan.shape.micro_batches_per_step, "micro-batch") + " of a step";
+    what = std::to_string(p.micro_batches) + " of " +
+           counted(plan.shape.micro_batches_per_step, "micro-batch") + " of a step";
   else if (p.extrapolated)
-    what = std::to_string(p.tokens) + " of about " + std::to_string(p.micro_batch_tokens) + " tokens of a micro-batch";
+    what = std::to_string(p.tokens) + " of about " + std::to_string(p.micro_batch_tokens) +
+           " tokens of a micro-batch";
   char text[400];
   std::snprintf(text, sizeof text,
                 "speed           %.1f tokens/s, %s%.1f ms a step%s\n"
                 "time to the end %02lld:%02lld:%02lld, without evaluations and checkpoints\n"
                 "peak memory     %s measured%s, %s forecast\n",
-                p.tokens_per_s, p.extrapolated ? "about " : "", p.step_ms, p.extrapolated ? " (extrapolated)" : "", s / 3600,
-                s / 60 % 60, s % 60, mb(p.peak_bytes).c_str(), p.largest_met ? "" : " without the largest micro-batch",
+                p.tokens_per_s, p.extrapolated ? "about " : "", p.step_ms,
+                p.extrapolated ? " (extrapolated)" : "", s / 3600, s / 60 % 60, s % 60,
+                mb(p.peak_bytes).c_str(), p.largest_met ? "" : " without the largest micro-batch",
                 mb(plan.memory.total()).c_str());
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, " in %.1f s\n", p.seconds);
@@ -127,19 +131,23 @@ std::string probe_text(const ProbeResult& p, const Plan& plan) {
 
 std::string as_text(const Plan& plan, const TrainingData& data) {
   const MemoryForecast& m = plan.memory;
-  const double share = 100.0 * static_cast<double>(plan.trainable) / static_cast<double>(plan.parameters);
+  const double share =
+      100.0 * static_cast<double>(plan.trainable) / static_cast<double>(plan.parameters);
   char head[512], samples[128];
   std::snprintf(samples, sizeof samples, "%zu, %lld tokens, %lld trained on", data.train.size(),
                 static_cast<long long>(data.tokens), static_cast<long long>(data.trained_tokens));
-  std::snprintf(head, sizeof head,
-                "parameters      %lld, trainable %lld (%.3f %%)\nsamples         %s\n"
-                "steps           %lld of %lld rows; largest micro-batch %lld tokens\npeak memory     %.1f MB\n",
-                static_cast<long long>(plan.parameters), static_cast<long long>(plan.trainable), share,
-                data.stream ? "streamed" : samples, static_cast<long long>(plan.shape.plan.total_steps()),
-                static_cast<long long>(plan.shape.rows_per_step), static_cast<long long>(plan.shape.longest_micro_batch),
-                static_cast<double>(m.total()) / 1e6);
-  std::string text = head + row("program, tokenizer, samples", m.process) + row("weights and adapters", m.weights) +
-                     row("optimizer", m.optimizer) + row("gradients", m.gradients) + row("activations", m.activations) +
+  std::snprintf(
+      head, sizeof head,
+      "parameters      %lld, trainable %lld (%.3f %%)\nsamples         %s\n"
+      "steps           %lld of %lld rows; largest micro-batch %lld tokens\npeak memory     %.1f "
+      "MB\n",
+      static_cast<long long>(plan.parameters), static_cast<long long>(plan.trainable), share,
+      data.stream ? "streamed" : samples, static_cast<long long>(plan.shape.plan.total_steps()),
+      static_cast<long long>(plan.shape.rows_per_step),
+      static_cast<long long>(plan.shape.longest_micro_batch), static_cast<double>(m.total()) / 1e6);
+  std::string text = head + row("program, tokenizer, samples", m.process) +
+                     row("weights and adapters", m.weights) + row("optimizer", m.optimizer) +
+                     row("gradients", m.gradients) + row("activations", m.activations) +
                      row("scratch", m.scratch);
   if (!plan.fits()) text += advice_text(plan);
   if (plan.probe) text += probe_text(*plan.probe, plan);
@@ -147,10 +155,12 @@ std::string as_text(const Plan& plan, const TrainingData& data) {
 }
 
 int show_precision(Session& session, const graph::Parameters& params) {
-  const std::vector<graph::PrecisionRow> rows = graph::precision_rows(params, session.reader().model());
+  const std::vector<graph::PrecisionRow> rows =
+      graph::precision_rows(params, session.reader().model());
   if (!session.options().json) {
     std::string recipe = session.recipe_text(params);  // a clause a line
-    for (size_t at = recipe.find("; "); at != std::string::npos; at = recipe.find("; ", at)) recipe.replace(at, 2, ";\n    ");
+    for (size_t at = recipe.find("; "); at != std::string::npos; at = recipe.find("; ", at))
+      recipe.replace(at, 2, ";\n    ");
     session.print(recipe + "\n" + graph::precision_table(rows));
     return 0;
   }
@@ -180,14 +190,18 @@ int dry_run(Session& session, const TrainingData& data, uint64_t available) {
   const TrainOptions& o = session.options();
   Plan plan{0, 0, shape_of(o, data), {}, 0, {}, {}};
   {
-    auto params = graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
+    auto params =
+        graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
     session.log_notes(*params);
-    session.warn_of_length(std::max(plan.shape.longest_document, data.eval ? data.eval->longest() : 0), data.stream != nullptr);
+    session.warn_of_length(
+        std::max(plan.shape.longest_document, data.eval ? data.eval->longest() : 0),
+        data.stream != nullptr);
     if (o.show_precision) return show_precision(session, *params);
     plan.memory = forecast_memory(session, plan.shape, *params);
     if (data.stream)  // its window, at most
       plan.memory.process += static_cast<uint64_t>(o.buffer_size) *
-                             data::sample_words(static_cast<uint64_t>(o.cutoff_len)) * sizeof(int32_t);
+                             data::sample_words(static_cast<uint64_t>(o.cutoff_len)) *
+                             sizeof(int32_t);
     plan.parameters = params->parameter_count();
     plan.trainable = params->trainable_count();
   }

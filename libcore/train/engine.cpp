@@ -8,7 +8,8 @@
 
 namespace loongforge::train {
 
-Engine::Engine(graph::Executor& executor, graph::Parameters& params, ThreadPool& pool, int64_t lanes)
+Engine::Engine(graph::Executor& executor, graph::Parameters& params, ThreadPool& pool,
+               int64_t lanes)
     : executor_(executor), params_(params), pool_(pool), lanes_(lanes) {}
 
 Engine::Buffer Engine::take() {
@@ -17,8 +18,8 @@ Engine::Buffer Engine::take() {
     free_.pop_back();
     return buffer;
   }
-  auto buffer = std::make_unique<AlignedBuffer>(static_cast<size_t>(params_.trainable_floats()) * sizeof(float),
-                                                Pages::kTransparent);
+  auto buffer = std::make_unique<AlignedBuffer>(
+      static_cast<size_t>(params_.trainable_floats()) * sizeof(float), Pages::kTransparent);
   std::memset(buffer->data(), 0, buffer->size());  // the gaps between arrays are summed as well
   return buffer;
 }
@@ -32,8 +33,8 @@ int64_t Engine::buffers_needed(int64_t micro_batches) const {
   return 1 + levels + (micro_batches > lanes_ ? 1 : 0);
 }
 
-graph::RunStats Engine::run_one(const graph::Batch& batch, const graph::MaskSource* masks, float* gradients, float* lane,
-                                graph::Profile* profile) {
+graph::RunStats Engine::run_one(const graph::Batch& batch, const graph::MaskSource* masks,
+                                float* gradients, float* lane, graph::Profile* profile) {
   graph::RunRequest request;
   request.gradients = gradients;
   request.masks = masks;

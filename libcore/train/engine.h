@@ -1,9 +1,9 @@
-// LoongParallelEngine for one rank: sums the gradients of a step's micro-batches by lane and tree, so that results do not
-// depend on how many ranks share the work (DESIGN 7).
+// LoongParallelEngine for one rank: sums the gradients of a step's micro-batches by lane and tree,
+// so that results do not depend on how many ranks share the work (DESIGN 7).
 //
-// Micro-batch i belongs to lane i mod lanes. Each micro-batch's gradient is summed from zero, then added to its lane in order;
-// lanes are summed by one fixed binary tree, empty ones skipped. Losses and counts go the same way.
-// Thread-safety: one thread at a time.
+// Micro-batch i belongs to lane i mod lanes. Each micro-batch's gradient is summed from zero, then
+// added to its lane in order; lanes are summed by one fixed binary tree, empty ones skipped. Losses
+// and counts go the same way. Thread-safety: one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,18 @@ class Engine {
 
   struct Result {
     graph::RunStats stats;
-    float* gradients = nullptr;  // sums over the step's valid tokens, undivided; valid until the next call
-    // What sums are multiplied by: every trained-on token of the step counts the same, however they are cut into micro-batches.
+    float* gradients =
+        nullptr;  // sums over the step's valid tokens, undivided; valid until the next call
+    // What sums are multiplied by: every trained-on token of the step counts the same, however they
+    // are cut into micro-batches.
     double scale() const { return 1.0 / static_cast<double>(stats.valid > 0 ? stats.valid : 1); }
     double loss() const { return stats.loss_sum * scale(); }
   };
-  // micro_batch(i) makes batch i when its turn comes. masks(i): dropout of micro-batch i, may return null.
+  // micro_batch(i) makes batch i when its turn comes. masks(i): dropout of micro-batch i, may
+  // return null.
   template <class MakeBatch, class MakeMasks>
-  Result step(int64_t micro_batches, MakeBatch&& micro_batch, MakeMasks&& masks, graph::Profile* profile) {
+  Result step(int64_t micro_batches, MakeBatch&& micro_batch, MakeMasks&& masks,
+              graph::Profile* profile) {
     if (result_ != nullptr) give(std::move(result_));
     Part part = reduce(0, lanes_, micro_batches, [&](int64_t i, float* gradients, float* lane) {
       return run_one(micro_batch(i), masks(i), gradients, lane, profile);
@@ -52,8 +56,8 @@ class Engine {
   Buffer take();
   void give(Buffer buffer);
   // Runs one micro-batch into `gradients`; lane not null: adds every finished unit to it.
-  graph::RunStats run_one(const graph::Batch& batch, const graph::MaskSource* masks, float* gradients, float* lane,
-                          graph::Profile* profile);
+  graph::RunStats run_one(const graph::Batch& batch, const graph::MaskSource* masks,
+                          float* gradients, float* lane, graph::Profile* profile);
   void add_block(int block, const float* from, float* to);
   void add_all(const float* from, float* to);
   Result finish(Part part);

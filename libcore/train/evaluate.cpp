@@ -12,8 +12,9 @@ double EvalResult::perplexity() const { return std::exp(loss); }
 
 EvalResult evaluate(Session& session, graph::Parameters& params, const data::SampleSet& samples) {
   graph::Executor executor(
-      graph::make_plan(session.reader().model(), params, session.plan_options(graph::PlanMode::kEval, samples.longest())), params,
-      session.pool());
+      graph::make_plan(session.reader().model(), params,
+                       session.plan_options(graph::PlanMode::kEval, samples.longest())),
+      params, session.pool());
   executor.set_scaling(&session.scaling());
   const size_t batch = static_cast<size_t>(session.options().per_device_eval_batch_size);
   EvalResult result;
@@ -23,9 +24,11 @@ EvalResult evaluate(Session& session, graph::Parameters& params, const data::Sam
   request.row_loss = &losses;
   for (size_t s = 0; s < samples.size(); s += batch) {
     std::vector<Row> rows;
-    for (size_t i = s; i < std::min(samples.size(), s + batch); ++i) rows.push_back({static_cast<uint32_t>(i)});
+    for (size_t i = s; i < std::min(samples.size(), s + batch); ++i)
+      rows.push_back({static_cast<uint32_t>(i)});
     result.tokens += executor.run(collate(samples, rows), request).valid;
-    for (float loss : losses) sum += static_cast<double>(loss);  // row by row: batches leave no trace
+    for (float loss : losses)
+      sum += static_cast<double>(loss);  // row by row: batches leave no trace
   }
   result.loss = result.tokens > 0 ? sum / static_cast<double>(result.tokens) : 0.0;
   return result;
@@ -35,10 +38,12 @@ support::Json answer_prompts(Session& session, graph::Parameters& params) {
   const TrainOptions& o = session.options();
   const std::vector<data::Prompt>& prompts = session.prompts();
   int64_t longest = 0;
-  for (const data::Prompt& p : prompts) longest = std::max(longest, static_cast<int64_t>(p.ids.size()));
+  for (const data::Prompt& p : prompts)
+    longest = std::max(longest, static_cast<int64_t>(p.ids.size()));
   graph::Executor executor(
-      graph::make_plan(session.reader().model(), params,
-                       session.plan_options(graph::PlanMode::kGenerate, longest + o.sample_max_new_tokens)),
+      graph::make_plan(
+          session.reader().model(), params,
+          session.plan_options(graph::PlanMode::kGenerate, longest + o.sample_max_new_tokens)),
       params, session.pool());
   executor.set_scaling(&session.scaling());
   generate::GenerateOptions g;

@@ -33,7 +33,9 @@ std::string smaller_batch(TrainOptions* o) {
 }
 
 std::string one_lane(TrainOptions* o) {
-  const int64_t lanes = o->reduce_lanes > 0 ? o->reduce_lanes : o->finetuning_type == FinetuningType::kFull ? 1 : 8;
+  const int64_t lanes = o->reduce_lanes > 0                           ? o->reduce_lanes
+                        : o->finetuning_type == FinetuningType::kFull ? 1
+                                                                      : 8;
   if (lanes == 1) return {};
   o->reduce_lanes = 1;
   return "--reduce_lanes 1";
@@ -48,7 +50,8 @@ std::string fp8(TrainOptions* o) {
 // First bf16, then fp8.
 std::string leaner_moments(TrainOptions* o) {
   if (o->moments == optim::MomentFormat::kFp8) return {};
-  o->moments = o->moments == optim::MomentFormat::kF32 ? optim::MomentFormat::kBf16 : optim::MomentFormat::kFp8;
+  o->moments = o->moments == optim::MomentFormat::kF32 ? optim::MomentFormat::kBf16
+                                                       : optim::MomentFormat::kFp8;
   return "--moments " + std::string(optim::moment_format_name(o->moments));
 }
 
@@ -72,7 +75,8 @@ std::string lora(TrainOptions* o) {
 }
 
 // From what costs the least to what changes the run most.
-const Change kChanges[] = {one_lane, checkpointing, smaller_batch, leaner_moments, bf16_masters, fp8, shorter, lora};
+const Change kChanges[] = {one_lane,     checkpointing, smaller_batch, leaner_moments,
+                           bf16_masters, fp8,           shorter,       lora};
 
 class Search {
  public:
@@ -84,7 +88,8 @@ class Search {
     result.flags = std::move(flags);
     session_.as_if(options, [&] {
       const RunShape shape = shape_of(options, data_);
-      auto params = graph::Parameters::declare(session_.reader(), session_.parameter_options(), session_.pool());
+      auto params = graph::Parameters::declare(session_.reader(), session_.parameter_options(),
+                                               session_.pool());
       result.forecast = forecast_memory(session_, shape, *params);
     });
     result.forecast.process = process_;
@@ -128,15 +133,19 @@ class Search {
 
 }  // namespace
 
-uint64_t memory_for_run() { return topo::read_machine().usable_memory() + process_memory().resident; }
+uint64_t memory_for_run() {
+  return topo::read_machine().usable_memory() + process_memory().resident;
+}
 
-std::vector<FittingFlags> flags_that_fit(Session& session, const TrainingData& data, uint64_t process, uint64_t bytes) {
+std::vector<FittingFlags> flags_that_fit(Session& session, const TrainingData& data,
+                                         uint64_t process, uint64_t bytes) {
   Search search(session, data, process, bytes);
   std::vector<FittingFlags> found;
   for (const Change& change : kChanges)
     if (auto result = search.alone(change)) found.push_back(std::move(*result));
   if (found.empty())
-    if (FittingFlags result = search.together(); !result.flags.empty()) found.push_back(std::move(result));
+    if (FittingFlags result = search.together(); !result.flags.empty())
+      found.push_back(std::move(result));
   return found;
 }
 

@@ -11,7 +11,8 @@ void fill_fp8_facts(const quant::StatsMap& stats, StepFacts* facts) {
     overflow += each.counts.overflow;
     underflow += each.counts.zero;
     const double headroom = each.headroom();
-    if (std::isfinite(headroom) && (!facts->fp8_headroom || headroom < *facts->fp8_headroom)) facts->fp8_headroom = headroom;
+    if (std::isfinite(headroom) && (!facts->fp8_headroom || headroom < *facts->fp8_headroom))
+      facts->fp8_headroom = headroom;
   }
   facts->saturated_gradients = quant::saturated_gradients(stats);
   if (elements == 0) return;
@@ -36,7 +37,9 @@ std::map<std::string, int64_t> saturated_tensors(const quant::StatsMap& stats) {
 }
 
 support::Json fp8_stats_json(const quant::StatsMap& stats) {
-  const auto number = [](double value) { return std::isfinite(value) ? support::Json(value) : support::Json(); };
+  const auto number = [](double value) {
+    return std::isfinite(value) ? support::Json(value) : support::Json();
+  };
   support::Json json = support::Json::object();
   for (const auto& [name, each] : stats) {
     support::Json one = support::Json::object();

@@ -18,7 +18,8 @@ void fill_fp8_facts(const quant::StatsMap& stats, StepFacts* facts);
 std::string recipe_text(const TrainOptions& options);
 // Tensors that saturated, for OverflowReporter.
 std::map<std::string, int64_t> saturated_tensors(const quant::StatsMap& stats);
-// {"<tensor>": {"format", "overflow", "underflow", "headroom", "amax", "rel_rms", "error_std"}}; --fp8_stats.
+// {"<tensor>": {"format", "overflow", "underflow", "headroom", "amax", "rel_rms", "error_std"}};
+// --fp8_stats.
 support::Json fp8_stats_json(const quant::StatsMap& stats);
 
 }  // namespace loongforge::train

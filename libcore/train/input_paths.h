@@ -1,5 +1,5 @@
-// What the file system can refuse before any data is read: the model, the output folder, a checkpoint, an adapter.
-// Thread-safety: reads the file system only.
+// What the file system can refuse before any data is read: the model, the output folder, a
+// checkpoint, an adapter. Thread-safety: reads the file system only.
 #pragma once
 
 #include "train/options.h"

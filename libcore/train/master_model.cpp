@@ -32,7 +32,8 @@ void copy_tensor(const ir::Reader& source, const ir::TensorEntry& entry, ir::Wri
     dense.resize(static_cast<size_t>(n) * row);
     source.read_rows(entry, r, r + n, padded);
     for (int64_t i = 0; i < n; ++i)
-      std::copy_n(padded.data() + static_cast<uint64_t>(i) * stride, row, dense.data() + static_cast<uint64_t>(i) * row);
+      std::copy_n(padded.data() + static_cast<uint64_t>(i) * stride, row,
+                  dense.data() + static_cast<uint64_t>(i) * row);
     writer->write_rows(dense.data(), n);
   }
   if (!entry.scale.empty()) writer->set_scales(source.read_f32(entry.scale));
@@ -44,11 +45,13 @@ void copy_tensor(const ir::Reader& source, const ir::TensorEntry& entry, ir::Wri
 uint64_t bytes_beside_weights(const fs::path& model) {
   uint64_t bytes = 0;
   for (const fs::path& file : folder_entries(model))
-    if (file_exists(file) && !is_weight_or_description(file.filename().string())) bytes += file_bytes(file);
+    if (file_exists(file) && !is_weight_or_description(file.filename().string()))
+      bytes += file_bytes(file);
   return bytes;
 }
 
-void write_master_model(const fs::path& folder, const ir::Reader& source, const graph::Parameters& params) {
+void write_master_model(const fs::path& folder, const ir::Reader& source,
+                        const graph::Parameters& params) {
   const ir::Model& model = source.model();
   std::map<std::string, const graph::Trainable*> trained;
   for (const graph::Trainable& t : params.trainables()) trained[t.name] = &t;

@@ -27,7 +27,8 @@ int64_t step_of(std::string_view line) {
 void cut_metrics(const std::filesystem::path& path, int64_t last_step) {
   if (!file_exists(path)) return;
   const MappedFile file(path);
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                              file.bytes().size());
   std::vector<std::string_view> kept;
   size_t bytes = 0;
   for (size_t begin = 0; begin < text.size();) {
@@ -46,7 +47,8 @@ void cut_metrics(const std::filesystem::path& path, int64_t last_step) {
   cut.commit();
 }
 
-MetricSinks::MetricSinks(const std::filesystem::path& output_dir, bool jsonl, bool tensorboard, int64_t first_step) {
+MetricSinks::MetricSinks(const std::filesystem::path& output_dir, bool jsonl, bool tensorboard,
+                         int64_t first_step) {
   if (jsonl) jsonl_.emplace(File::append(output_dir / kMetricsFile));
   if (tensorboard) tensorboard_.emplace(output_dir / "runs", first_step);
 }

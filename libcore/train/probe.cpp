@@ -1,4 +1,5 @@
-// The first moments of a run, measured: whole steps where they fit into the time, else micro-batches of one, else a part of one.
+// The first moments of a run, measured: whole steps where they fit into the time, else
+// micro-batches of one, else a part of one.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -13,16 +14,19 @@ namespace {
 
 struct TimeIsUp {};  // between two micro-batches
 
-// Two steps end, the first of which is warmer than none: until then a second one may take this much longer.
+// Two steps end, the first of which is warmer than none: until then a second one may take this much
+// longer.
 constexpr double kSecondStep = 1.5;
 constexpr int64_t kFirstTokens = 64, kGrowth = 4;
 
 // Tokens as a run's: in documents of its length, the same share of them learnt.
 graph::Batch made_batch(int64_t tokens, int64_t document, double learnt) {
   graph::Batch b;
-  for (int64_t row = 0; row < tokens; row += document) b.documents.push_back({row, std::min(document, tokens - row)});
+  for (int64_t row = 0; row < tokens; row += document)
+    b.documents.push_back({row, std::min(document, tokens - row)});
   for (int64_t t = 0; t < tokens; ++t) {
-    const bool target = std::floor(static_cast<double>(t + 1) * learnt) > std::floor(static_cast<double>(t) * learnt);
+    const bool target = std::floor(static_cast<double>(t + 1) * learnt) >
+                        std::floor(static_cast<double>(t) * learnt);
     b.ids.push_back(static_cast<int32_t>(t % 64) * 2);
     b.targets.push_back(target ? static_cast<int32_t>(t % 61) * 2 : -1);
     b.positions.push_back(static_cast<int32_t>(t % document));
@@ -35,33 +39,40 @@ graph::Batch made_batch(int64_t tokens, int64_t document, double learnt) {
 
 void TrainingRun::run_alone(const graph::Batch& batch) {
   engine_->step(
-      1, [&](int64_t) -> const graph::Batch& { return batch; }, [](int64_t) -> const graph::MaskSource* { return nullptr; },
-      nullptr);
+      1, [&](int64_t) -> const graph::Batch& { return batch; },
+      [](int64_t) -> const graph::MaskSource* { return nullptr; }, nullptr);
 }
 
 // Tokens of a step and of a micro-batch, on average.
 double TrainingRun::tokens_per_step() const {
   const double steps = static_cast<double>(shape_.plan.total_steps());
   if (data_.stream) return static_cast<double>(shape_.rows_per_step * options_.cutoff_len);
-  return static_cast<double>(data_.tokens) * shape_.plan.epoch_of(shape_.plan.total_steps()) / std::max(1.0, steps);
+  return static_cast<double>(data_.tokens) * shape_.plan.epoch_of(shape_.plan.total_steps()) /
+         std::max(1.0, steps);
 }
 
-// Grows a made batch until it is clear whether a micro-batch of the run fits into the time. What it took where not; empty where
-// it does.
+// Grows a made batch until it is clear whether a micro-batch of the run fits into the time. What it
+// took where not; empty where it does.
 std::optional<ProbeResult> TrainingRun::probe_part(double seconds, const Stopwatch& watch) {
   const double micro_batches = static_cast<double>(shape_.micro_batches_per_step);
   const auto whole = std::max<int64_t>(1, static_cast<int64_t>(tokens_per_step() / micro_batches));
-  const double rows = std::min(static_cast<double>(options_.per_device_train_batch_size), static_cast<double>(shape_.rows_per_step));
-  const auto document = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(whole) / rows), 1, shape_.longest_document);
-  const double learnt =
-      data_.tokens > 0 ? static_cast<double>(data_.trained_tokens) / static_cast<double>(data_.tokens) : 1.0;
-  run_alone(made_batch(std::min(whole, kFirstTokens), document, learnt));  // finds cold caches and new pages
+  const double rows = std::min(static_cast<double>(options_.per_device_train_batch_size),
+                               static_cast<double>(shape_.rows_per_step));
+  const auto document = std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(whole) / rows),
+                                            1, shape_.longest_document);
+  const double learnt = data_.tokens > 0 ? static_cast<double>(data_.trained_tokens) /
+                                               static_cast<double>(data_.tokens)
+                                         : 1.0;
+  run_alone(made_batch(std::min(whole, kFirstTokens), document,
+                       learnt));  // finds cold caches and new pages
   for (int64_t n = std::min(whole, kFirstTokens);; n = std::min(whole, n * kGrowth)) {
     const Stopwatch own;
     run_alone(made_batch(n, document, learnt));
-    const double took = own.seconds(), left = seconds - watch.seconds(), a_token = took / static_cast<double>(n);
+    const double took = own.seconds(), left = seconds - watch.seconds(),
+                 a_token = took / static_cast<double>(n);
     if (a_token * static_cast<double>(whole) <= left) return {};
-    if (n < whole && a_token * static_cast<double>(std::min(whole, n * kGrowth)) <= left / 2) continue;
+    if (n < whole && a_token * static_cast<double>(std::min(whole, n * kGrowth)) <= left / 2)
+      continue;
     ProbeResult result;
     result.extrapolated = true;
     result.tokens = n;
@@ -73,8 +84,9 @@ std::optional<ProbeResult> TrainingRun::probe_part(double seconds, const Stopwat
 
 // Steps until the time is up, and of what was begun then its micro-batches.
 ProbeResult TrainingRun::probe_steps(double seconds, const Stopwatch& watch) {
-  std::vector<double> times, tokens;          // of whole steps
-  std::vector<std::pair<double, double>> micro;  // of the step that runs: tokens and seconds since its start, after each
+  std::vector<double> times, tokens;  // of whole steps
+  std::vector<std::pair<double, double>>
+      micro;  // of the step that runs: tokens and seconds since its start, after each
   Stopwatch of_step;
   between_micro_batches_ = [&](int64_t done) {
     if (done == 0) return;
@@ -112,7 +124,8 @@ ProbeResult TrainingRun::probe_steps(double seconds, const Stopwatch& watch) {
 }
 
 ProbeResult TrainingRun::probe(double seconds) {
-  log_info("probing for at most about " + std::to_string(static_cast<int>(std::ceil(seconds))) + " seconds");
+  log_info("probing for at most about " + std::to_string(static_cast<int>(std::ceil(seconds))) +
+           " seconds");
   reset_peak_memory();
   prepare_weights();
   const Stopwatch watch;
@@ -123,12 +136,14 @@ ProbeResult TrainingRun::probe(double seconds) {
                                             : tokens_per_step() / result.tokens_per_s);
   const double total = static_cast<double>(shape_.plan.total_steps());
   // By tokens where they are known: lengths differ from step to step.
-  result.eta_s = data_.stream ? total * result.step_ms / 1000
-                              : static_cast<double>(data_.tokens) * shape_.plan.epoch_of(shape_.plan.total_steps()) /
-                                    result.tokens_per_s;
+  result.eta_s = data_.stream
+                     ? total * result.step_ms / 1000
+                     : static_cast<double>(data_.tokens) *
+                           shape_.plan.epoch_of(shape_.plan.total_steps()) / result.tokens_per_s;
   // These steps need not have met the largest micro-batch; a stream does not know it.
   result.largest_met = false;
-  if (!shape_.largest_rows.empty() && static_cast<double>(shape_.longest_micro_batch) / result.tokens_per_s <= seconds) {
+  if (!shape_.largest_rows.empty() &&
+      static_cast<double>(shape_.longest_micro_batch) / result.tokens_per_s <= seconds) {
     std::vector<Row> rows;
     for (uint32_t r : shape_.largest_rows) rows.push_back(shape_.rows[r]);
     run_alone(collate(data_.train, rows));

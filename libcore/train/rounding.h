@@ -1,5 +1,5 @@
-// Draws of stochastic rounding over SM4-CTR: 16 bits each, addressed by (seed, parameter and use, step, element).
-// Thread-safety: as optim::RoundingSource: each worker has a generator of its own.
+// Draws of stochastic rounding over SM4-CTR: 16 bits each, addressed by (seed, parameter and use,
+// step, element). Thread-safety: as optim::RoundingSource: each worker has a generator of its own.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@ namespace loongforge::train {
 class Sm4Rounding final : public optim::RoundingSource {
  public:
   Sm4Rounding(uint64_t seed, int workers);
-  void fill(uint32_t stream, uint64_t step, int64_t element, std::span<uint16_t> draws, int worker) override;
+  void fill(uint32_t stream, uint64_t step, int64_t element, std::span<uint16_t> draws,
+            int worker) override;
 
  private:
   std::vector<std::unique_ptr<support::Sm4Random>> random_;

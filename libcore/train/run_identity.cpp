@@ -19,17 +19,23 @@ constexpr const char* kAdapter = "adapter_crc32c";
 
 // Kept since these keys were added: checkpoints that lack them are as good as before.
 const std::set<std::string> kMayBeAbsent = {
-    "base_model_crc32c", "model_shape_crc32c", "learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay",
-    "adam_beta1", "adam_beta2", "adam_epsilon", "max_grad_norm", "lora_dropout", kAdapter};
+    "base_model_crc32c", "model_shape_crc32c", "learning_rate", "lr_scheduler_type",
+    "warmup_steps",      "weight_decay",       "adam_beta1",    "adam_beta2",
+    "adam_epsilon",      "max_grad_norm",      "lora_dropout",  kAdapter};
 
 // The options behind a key.
 std::string identity_word(const std::string& key) {
   static const std::map<std::string, std::string> kWords = {
       {"micro_batch_rows", "--per_device_train_batch_size"},
-      {"global_batch_rows", "number of rows a step (--per_device_train_batch_size, --gradient_accumulation_steps, --global_batch_size)"},
-      {"total_steps", "number of steps (--max_steps, --num_train_epochs, or the size of the dataset)"},
-      {"data", "choice of data (--train_on_prompt, --mask_history, --template, --text_chunks, --max_samples, --val_size, --mix_strategy, "
-               "--dataset_weights, --streaming, --buffer_size)"},
+      {"global_batch_rows",
+       "number of rows a step (--per_device_train_batch_size, --gradient_accumulation_steps, "
+       "--global_batch_size)"},
+      {"total_steps",
+       "number of steps (--max_steps, --num_train_epochs, or the size of the dataset)"},
+      {"data",
+       "choice of data (--train_on_prompt, --mask_history, --template, --text_chunks, "
+       "--max_samples, --val_size, --mix_strategy, "
+       "--dataset_weights, --streaming, --buffer_size)"},
       {"dataset_crc32c", "dataset"},
       {"rows", "number of rows of the dataset"},
       {"base_model_crc32c", "base model than --model_path names"},
@@ -56,7 +62,8 @@ Json adapter_checksum(const std::string& folder) {
 
 }  // namespace
 
-Json run_identity(const TrainOptions& o, const RunShape& shape, const TrainingData& data, const ir::Model& model) {
+Json run_identity(const TrainOptions& o, const RunShape& shape, const TrainingData& data,
+                  const ir::Model& model) {
   const bool full = o.finetuning_type == FinetuningType::kFull;
   Json run = Json::object();
   run.set("finetuning_type", full ? "full" : "lora");
@@ -89,7 +96,9 @@ Json run_identity(const TrainOptions& o, const RunShape& shape, const TrainingDa
 }
 
 void check_identity(const Json& saved, const Json& now) {
-  const auto text = [](const Json* value) { return value == nullptr || value->is_null() ? "none" : value->dump(); };
+  const auto text = [](const Json* value) {
+    return value == nullptr || value->is_null() ? "none" : value->dump();
+  };
   for (const auto& [key, value] : now.as_object()) {
     const Json* before = saved.find(key);
     if (before == nullptr && kMayBeAbsent.contains(key)) continue;
@@ -97,7 +106,8 @@ void check_identity(const Json& saved, const Json& now) {
     if (before == nullptr || !(*before == value))
       throw_usage("the checkpoint was made with another " + identity_word(key) +
                       (is_checksum(key) ? "" : " (" + text(before) + ", now " + text(&value) + ")"),
-                  "resume with the options, model and data of the run (--config OUTPUT_DIR/run_config.json has them), or start anew in another --output_dir");
+                  "resume with the options, model and data of the run (--config "
+                  "OUTPUT_DIR/run_config.json has them), or start anew in another --output_dir");
   }
 }
 

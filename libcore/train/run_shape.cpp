@@ -11,9 +11,10 @@
 namespace loongforge::train {
 namespace {
 
-// Counted with a --cutoff_len below the one that the samples were cut to as well: what would be left of them.
-int64_t tokens_of(const data::SampleSet& samples, const std::vector<Row>& rows, const std::vector<uint32_t>& micro,
-                  int64_t cutoff_len) {
+// Counted with a --cutoff_len below the one that the samples were cut to as well: what would be
+// left of them.
+int64_t tokens_of(const data::SampleSet& samples, const std::vector<Row>& rows,
+                  const std::vector<uint32_t>& micro, int64_t cutoff_len) {
   int64_t tokens = 0;
   for (uint32_t r : micro)
     for (uint32_t s : rows[r]) tokens += std::min(cutoff_len, samples.tokens_of(s));
@@ -21,7 +22,8 @@ int64_t tokens_of(const data::SampleSet& samples, const std::vector<Row>& rows, 
 }
 
 int64_t rows_per_step(const TrainOptions& o) {
-  return o.global_batch_size > 0 ? o.global_batch_size : o.per_device_train_batch_size * o.gradient_accumulation_steps;
+  return o.global_batch_size > 0 ? o.global_batch_size
+                                 : o.per_device_train_batch_size * o.gradient_accumulation_steps;
 }
 
 void fill_rates(const TrainOptions& o, RunShape& shape) {
@@ -29,7 +31,8 @@ void fill_rates(const TrainOptions& o, RunShape& shape) {
   shape.rows_per_step = rows_per_step(o);
   shape.lanes = o.reduce_lanes > 0 ? o.reduce_lanes : full ? 1 : 8;
   shape.learning_rate = o.learning_rate.value_or(full ? 2e-5 : 2e-4);
-  shape.warmup_steps = optim::resolve_warmup(shape.plan.total_steps(), o.warmup_steps, o.warmup_ratio);
+  shape.warmup_steps =
+      optim::resolve_warmup(shape.plan.total_steps(), o.warmup_steps, o.warmup_ratio);
 }
 
 }  // namespace
@@ -39,7 +42,8 @@ RunShape shape_run(const TrainOptions& o, const data::SampleSet& samples) {
   if (rows.empty()) throw_bad_data(o.dataset, "the dataset holds no sample");
   const int64_t micro = o.per_device_train_batch_size;
   const int64_t n = static_cast<int64_t>(rows.size());
-  RunShape shape{std::move(rows), StepPlan(n, micro, rows_per_step(o), o.num_train_epochs, o.max_steps, o.seed)};
+  RunShape shape{std::move(rows),
+                 StepPlan(n, micro, rows_per_step(o), o.num_train_epochs, o.max_steps, o.seed)};
   fill_rates(o, shape);
   shape.micro_batches_per_step = (std::min(shape.rows_per_step, n) + micro - 1) / micro;
   shape.longest_document = std::min(samples.longest(), o.cutoff_len);
@@ -78,10 +82,12 @@ MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::P
   m.weights = params.resident_bytes();
   const uint64_t floats = static_cast<uint64_t>(params.trainable_floats()) * sizeof(float);
   std::vector<optim::ParameterView> views;
-  for (const graph::Trainable& t : params.trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
+  for (const graph::Trainable& t : params.trainables())
+    views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
   m.optimizer = optim::AdamW::state_bytes(views, session.options().moments);
-  graph::Plan plan = graph::make_plan(session.reader().model(), params,
-                                      session.plan_options(graph::PlanMode::kTrain, shape.longest_document));
+  graph::Plan plan =
+      graph::make_plan(session.reader().model(), params,
+                       session.plan_options(graph::PlanMode::kTrain, shape.longest_document));
   graph::Executor executor(std::move(plan), params, session.pool());
   m.activations = executor.arena_bytes(shape.longest_micro_batch);
   Engine engine(executor, params, session.pool(), shape.lanes);

@@ -1,5 +1,5 @@
-// What every mode of `train` needs first: the model's files opened and checked, tokenizer, prompt style, threads.
-// Thread-safety: one thread.
+// What every mode of `train` needs first: the model's files opened and checked, tokenizer, prompt
+// style, threads. Thread-safety: one thread.
 #pragma once
 
 #include <memory>
@@ -27,14 +27,18 @@ class Session {
   const Output& output() const { return output_; }
   ThreadPool& pool() { return *pool_; }
   const ir::Reader& reader() const { return *reader_; }
-  int64_t vocab() const { return vocab_; }                       // rows of the head
+  int64_t vocab() const { return vocab_; }  // rows of the head
   const data::Tokenizer& tokenizer() const { return *tokenizer_; }
   const data::PromptStyle& style() const { return style_; }
-  const std::vector<data::Prompt>& prompts() const { return prompts_; }   // of --sample_prompts, read at the start
+  const std::vector<data::Prompt>& prompts() const {
+    return prompts_;
+  }  // of --sample_prompts, read at the start
 
-  graph::ParameterOptions parameter_options() const;             // of the run's precision and fine-tuning type
-  quant::Recipe recipe() const;                                  // what the --fp8_ flags ask for
-  quant::ScalingState& scaling() { return scaling_; }            // of delayed scaling: training adds, evaluation reads
+  graph::ParameterOptions parameter_options() const;  // of the run's precision and fine-tuning type
+  quant::Recipe recipe() const;                       // what the --fp8_ flags ask for
+  quant::ScalingState& scaling() {
+    return scaling_;
+  }  // of delayed scaling: training adds, evaluation reads
   // In one line, for the log: what has an effect on these parameters.
   std::string recipe_text(const graph::Parameters& params) const;
   // Error(kUsage) where a LoRA flag that was given says other than the adapter that was read.
@@ -42,7 +46,8 @@ class Session {
   graph::PlanOptions plan_options(graph::PlanMode mode, int64_t max_positions) const;
   // HF ids where generation stops.
   std::vector<int32_t> stop_ids() const;
-  // Calls fn while options() are others, for what a run with them would need. They keep model and data.
+  // Calls fn while options() are others, for what a run with them would need. They keep model and
+  // data.
   template <class Fn>
   void as_if(const TrainOptions& others, Fn&& fn) {
     struct Restore {
@@ -53,7 +58,8 @@ class Session {
     options_ = others;
     fn();
   }
-  // One warning where a sample of so many tokens is longer than the model was made for; may: it could be.
+  // One warning where a sample of so many tokens is longer than the model was made for; may: it
+  // could be.
   void warn_of_length(int64_t longest, bool may = false) const;
   // What of the flags has no effect on this model, a line each; once for a run.
   void log_notes(const graph::Parameters& params) const;

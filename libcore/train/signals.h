@@ -1,6 +1,7 @@
 // Signals of a training run: the handler only sets a flag, the loop looks after each step.
-// SIGTERM, SIGUSR1, and SIGHUP unless it was ignored (nohup): finish the step, save, exit 75. SIGINT: save, exit 130; a second one ends the process at once.
-// Thread-safety: one SignalGuard at a time in a process.
+// SIGTERM, SIGUSR1, and SIGHUP unless it was ignored (nohup): finish the step, save, exit 75.
+// SIGINT: save, exit 130; a second one ends the process at once. Thread-safety: one SignalGuard at
+// a time in a process.
 #pragma once
 
 #include <csignal>

@@ -20,15 +20,18 @@ std::string clock_text(double seconds) {
   const int64_t s = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
   char text[32];
   if (s < 3600)
-    std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(s / 60), static_cast<long long>(s % 60));
+    std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(s / 60),
+                  static_cast<long long>(s % 60));
   else
     std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", static_cast<long long>(s / 3600),
-                static_cast<long long>(s / 60 % 60), static_cast<long long>(s % 60));
+                  static_cast<long long>(s / 60 % 60), static_cast<long long>(s % 60));
   return text;
 }
 
 // JSON has no NaN: a skipped step's figures are null.
-support::Json number(double value) { return std::isfinite(value) ? support::Json(value) : support::Json(); }
+support::Json number(double value) {
+  return std::isfinite(value) ? support::Json(value) : support::Json();
+}
 
 }  // namespace
 
@@ -56,17 +59,20 @@ support::Json step_json(const StepFacts& f) {
   return json;
 }
 
-// Within 80 columns where nothing is amiss, within 100 where something is; the epoch is in the JSON form, and so is what a
-// saturated step leaves out: its memory and the share that its count of elements stands for.
+// Within 80 columns where nothing is amiss, within 100 where something is; the epoch is in the JSON
+// form, and so is what a saturated step leaves out: its memory and the share that its count of
+// elements stands for.
 std::string step_text(const StepFacts& f) {
   const bool saturated = f.saturated_gradients > 0;
-  std::string text = "step " + std::to_string(f.step) + "/" + std::to_string(f.total_steps) + "  loss " + format("%.4f", f.loss) +
-                     "  lr " + format("%.1e", f.lr) + "  norm " + format("%.3f", f.grad_norm) + "  " +
+  std::string text = "step " + std::to_string(f.step) + "/" + std::to_string(f.total_steps) +
+                     "  loss " + format("%.4f", f.loss) + "  lr " + format("%.1e", f.lr) +
+                     "  norm " + format("%.3f", f.grad_norm) + "  " +
                      format("%.0f", f.tokens_per_s) + " tok/s";
   if (!saturated) text += "  " + std::to_string(f.mem_mb) + " MB";
   text += "  ETA " + clock_text(f.eta_s);
   if (f.fp8_overflow > 0 && !saturated) text += "  overflow " + format("%.1e", f.fp8_overflow);
-  if (saturated) text += (f.clips ? "  CLIPPED: " : "  NOT CLIPPED: ") + std::to_string(f.saturated_gradients);
+  if (saturated)
+    text += (f.clips ? "  CLIPPED: " : "  NOT CLIPPED: ") + std::to_string(f.saturated_gradients);
   if (f.skipped) text += "  SKIPPED: not finite";
   return text;
 }
@@ -83,8 +89,8 @@ support::Json eval_json(const EvalFacts& f) {
 }
 
 std::string eval_text(const EvalFacts& f) {
-  return "step " + std::to_string(f.step) + "  eval_loss " + format("%.4f", f.loss) + "  perplexity " +
-         format("%.3f", f.perplexity);
+  return "step " + std::to_string(f.step) + "  eval_loss " + format("%.4f", f.loss) +
+         "  perplexity " + format("%.3f", f.perplexity);
 }
 
 support::Json step_history(const StepFacts& f) {
@@ -112,7 +118,8 @@ void OverflowReporter::add(int64_t step, const std::map<std::string, int64_t>& b
                                 [](const auto& a, const auto& b) { return a.second < b.second; });
   int64_t total = 0;
   for (const auto& [layer, count] : pending_) total += count;
-  std::string text = "FP8 overflow detected in layer." + worst->first + ": " + support::counted(worst->second, "element");
+  std::string text = "FP8 overflow detected in layer." + worst->first + ": " +
+                     support::counted(worst->second, "element");
   if (pending_.size() > 1)
     text += " (" + std::to_string(total) + " in " + std::to_string(pending_.size()) + " layers)";
   text += " up to step " + std::to_string(step) + "; a larger --fp8_scale_factor widens the range";

@@ -28,7 +28,8 @@ TrainingData load_data(const Session& session) {
 class SamplePlaces {
  public:
   std::string text(const std::string& file, int64_t number) {
-    return std::filesystem::path(file).filename().string() + " " + word(file) + " " + std::to_string(number);
+    return std::filesystem::path(file).filename().string() + " " + word(file) + " " +
+           std::to_string(number);
   }
   std::string word(const std::string& file) {
     const auto known = words_.find(file);
@@ -38,8 +39,11 @@ class SamplePlaces {
     const size_t n = static_cast<size_t>(std::min<uint64_t>(sizeof first, opened.size()));
     opened.read_at(0, {first, n});
     size_t at = n >= 3 && first[0] == 0xEF && first[1] == 0xBB && first[2] == 0xBF ? 3 : 0;
-    while (at < n && (first[at] == ' ' || first[at] == '\t' || first[at] == '\n' || first[at] == '\r')) ++at;
-    const bool array = std::filesystem::path(file).extension() != ".txt" && at < n && first[at] == '[';
+    while (at < n &&
+           (first[at] == ' ' || first[at] == '\t' || first[at] == '\n' || first[at] == '\r'))
+      ++at;
+    const bool array =
+        std::filesystem::path(file).extension() != ".txt" && at < n && first[at] == '[';
     return words_[file] = array ? "record" : "line";
   }
 
@@ -52,9 +56,13 @@ int preview_samples(Session& session, bool colour) {
   const TrainOptions& o = session.options();
   SamplePlaces places;
   Json list = Json::array();
-  if (!o.json) session.print(colour ? "what is learnt is green\n\n" : "what is learnt stands in [[ ]]\n\n");
+  if (!o.json)
+    session.print(colour ? "what is learnt is green\n\n" : "what is learnt stands in [[ ]]\n\n");
   const auto show = [&](const data::Sample& sample, const std::string& file) {
-    if (!o.json) return session.print(data::preview(sample, session.tokenizer(), colour, places.text(file, sample.line)) + "\n");
+    if (!o.json)
+      return session.print(
+          data::preview(sample, session.tokenizer(), colour, places.text(file, sample.line)) +
+          "\n");
     Json entry = Json::object();
     entry.set("file", file);
     entry.set(places.word(file), sample.line);
@@ -70,7 +78,8 @@ int preview_samples(Session& session, bool colour) {
     }
   } else {
     const size_t n = std::min(static_cast<size_t>(o.preview), data.train.size());
-    for (size_t i = 0; i < n; ++i) show(data.train[i].sample(), data.shares[data.train.table_of(i)].file);
+    for (size_t i = 0; i < n; ++i)
+      show(data.train[i].sample(), data.shares[data.train.table_of(i)].file);
   }
   if (!o.json) return 0;
   Json json = Json::object();
@@ -81,9 +90,11 @@ int preview_samples(Session& session, bool colour) {
 
 int evaluate_only(Session& session) {
   const TrainOptions& o = session.options();
-  const std::optional<data::SampleSet> samples = load_eval_data(o, session.style(), session.tokenizer());
+  const std::optional<data::SampleSet> samples =
+      load_eval_data(o, session.style(), session.tokenizer());
   if (samples) session.warn_of_length(samples->longest());
-  auto params = graph::Parameters::load(session.reader(), session.parameter_options(), session.pool());
+  auto params =
+      graph::Parameters::load(session.reader(), session.parameter_options(), session.pool());
   session.log_notes(*params);
   if (!o.adapter_path.empty()) load_adapter(o.adapter_path, *params, session.pool());
   Json json = Json::object();
@@ -93,8 +104,8 @@ int evaluate_only(Session& session) {
     json.set("perplexity", r.perplexity());
     json.set("tokens", r.tokens);
     char text[128];
-    std::snprintf(text, sizeof text, "eval_loss %.6f\nperplexity %.4f\ntokens %lld\n", r.loss, r.perplexity(),
-                  static_cast<long long>(r.tokens));
+    std::snprintf(text, sizeof text, "eval_loss %.6f\nperplexity %.4f\ntokens %lld\n", r.loss,
+                  r.perplexity(), static_cast<long long>(r.tokens));
     if (!o.json) session.print(text);
   }
   if (!o.sample_prompts.empty()) json.set("samples", answer_prompts(session, *params));

@@ -12,7 +12,8 @@ using support::Json;
 
 Json trainer_control() {
   Json args = Json::object();
-  for (const char* name : {"should_training_stop", "should_epoch_stop", "should_save", "should_evaluate", "should_log"})
+  for (const char* name : {"should_training_stop", "should_epoch_stop", "should_save",
+                           "should_evaluate", "should_log"})
     args.set(name, false);
   Json control = Json::object();
   control.set("args", std::move(args));
@@ -35,13 +36,15 @@ Json early_stopping(const BestRules& rules, const BestState& best) {
 Json trainer_state_json(const CheckpointState& state, const TrainerFacts& facts) {
   const BestState& best = state.best;
   Json callbacks = Json::object();
-  if (facts.best.patience > 0) callbacks.set("EarlyStoppingCallback", early_stopping(facts.best, best));
+  if (facts.best.patience > 0)
+    callbacks.set("EarlyStoppingCallback", early_stopping(facts.best, best));
   callbacks.set("TrainerControl", trainer_control());
   Json json = Json::object();
   json.set("best_global_step", best.step > 0 ? Json(best.step) : Json());
   json.set("best_metric", best.metric ? Json(*best.metric) : Json());
   json.set("best_model_checkpoint",
-           best.checkpoint_step > 0 ? Json(kCheckpointPrefix + std::to_string(best.checkpoint_step)) : Json());
+           best.checkpoint_step > 0 ? Json(kCheckpointPrefix + std::to_string(best.checkpoint_step))
+                                    : Json());
   json.set("epoch", facts.epoch);
   json.set("eval_steps", facts.eval_steps);
   json.set("global_step", state.step);
@@ -80,7 +83,8 @@ Json own_state_json(const CheckpointState& state, int64_t optimizer_steps) {
 }
 
 CheckpointState read_state(const std::filesystem::path& folder) {
-  const std::string where = (folder / kTrainerStateFile).string(), where_ours = (folder / kOwnStateFile).string();
+  const std::string where = (folder / kTrainerStateFile).string(),
+                    where_ours = (folder / kOwnStateFile).string();
   const Json json = support::read_json(where), ours = support::read_json(where_ours);
   CheckpointState state;
   support::in_file(where, [&] {
@@ -95,7 +99,8 @@ CheckpointState read_state(const std::filesystem::path& folder) {
     state.saturated_steps = ours.get_int("saturated_steps", 0);
     state.recipe = ours.get_string("recipe", "");
     const Json& best = ours.at("best");
-    if (const Json& metric = best.at("metric"); !metric.is_null()) state.best.metric = metric.as_double("metric");
+    if (const Json& metric = best.at("metric"); !metric.is_null())
+      state.best.metric = metric.as_double("metric");
     state.best.step = best.get_int("step", 0);
     state.best.checkpoint_step = best.get_int("checkpoint_step", 0);
     state.best.without_improvement = best.get_int("without_improvement", 0);

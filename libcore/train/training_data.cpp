@@ -77,10 +77,8 @@ class Loader {
     std::string line = dataset.file().string() + ": " + counted(c.samples, "sample") + ", " +
                        counted(c.tokens, "token") + ", " + std::to_string(c.trained_tokens) +
                        " trained on";
-    if (c.prompts_cut > 0)
-      line += ", " + counted(c.prompts_cut, "prompt") + " cut to --cutoff_len";
-    if (c.answers_cut > 0)
-      line += ", " + counted(c.answers_cut, "answer") + " cut to --cutoff_len";
+    if (c.prompts_cut > 0) line += ", " + counted(c.prompts_cut, "prompt") + " cut to --cutoff_len";
+    if (c.answers_cut > 0) line += ", " + counted(c.answers_cut, "answer") + " cut to --cutoff_len";
     if (dataset.from_cache()) line += "; from the token cache";
     log_info(line);
     return dataset;
@@ -152,8 +150,9 @@ std::vector<uint32_t> mix(const Split& parts, const TrainOptions& options,
 
 void report(const TrainOptions& options, const TrainingData& data) {
   if (data.eval && options.val_size > 0)
-    log_info("held out for evaluation: " + counted(static_cast<int64_t>(data.eval->size()), "sample") +
-             "; trained on: " + std::to_string(data.train.size()));
+    log_info(
+        "held out for evaluation: " + counted(static_cast<int64_t>(data.eval->size()), "sample") +
+        "; trained on: " + std::to_string(data.train.size()));
   if (data.shares.size() == 1) return;
   std::string line = std::string("mixed by ") +
                      kStrategyNames[static_cast<size_t>(strategy_of(options))] + ": " +
@@ -204,7 +203,8 @@ void check_data_options(const TrainOptions& o) {
   }
   if (!o.dataset_weights.empty()) {
     if (o.dataset_weights.size() != datasets)
-      throw_usage("--dataset_weights has " + counted(static_cast<int64_t>(o.dataset_weights.size()), "number") + " for " +
+      throw_usage("--dataset_weights has " +
+                      counted(static_cast<int64_t>(o.dataset_weights.size()), "number") + " for " +
                       counted(static_cast<int64_t>(datasets), "dataset"),
                   "give one for each");
     if (o.mix_strategy == MixStrategy::kConcat)

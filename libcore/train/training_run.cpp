@@ -33,7 +33,9 @@ using support::Json;
 
 constexpr int kExitRequeue = 75, kExitInterrupted = 130;
 
-std::string megabytes(uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MB"; }
+std::string megabytes(uint64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MB";
+}
 
 // What Hugging Face's estimate of floating point operations leaves out.
 int64_t embedding_parameters(const ir::Model& model) {
@@ -41,21 +43,25 @@ int64_t embedding_parameters(const ir::Model& model) {
   for (const ir::Node& node : model.graph.nodes) {
     const auto weight = node.params.find("weight");
     if (node.op != "embedding" || weight == node.params.end()) continue;
-    if (const ir::TensorEntry* entry = model.find_tensor(weight->second)) count += entry->rows() * entry->cols();
+    if (const ir::TensorEntry* entry = model.find_tensor(weight->second))
+      count += entry->rows() * entry->cols();
   }
   return count;
 }
 
 std::vector<optim::ParameterView> views_of(const graph::Parameters& params) {
   std::vector<optim::ParameterView> views;
-  for (const graph::Trainable& t : params.trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay, t.master, t.master_offset});
+  for (const graph::Trainable& t : params.trainables())
+    views.push_back({t.name, t.rows, t.cols, t.offset, t.decay, t.master, t.master_offset});
   return views;
 }
 
-std::unique_ptr<BatchSource> make_batches(const TrainOptions& o, const TrainingData& data, const RunShape& shape) {
+std::unique_ptr<BatchSource> make_batches(const TrainOptions& o, const TrainingData& data,
+                                          const RunShape& shape) {
   if (!data.stream) return std::make_unique<PlannedBatches>(data.train, shape.rows, shape.plan);
   return std::make_unique<StreamedBatches>(
-      *data.stream, StreamShape{o.buffer_size, o.per_device_train_batch_size, shape.rows_per_step, o.packing, o.cutoff_len, o.seed});
+      *data.stream, StreamShape{o.buffer_size, o.per_device_train_batch_size, shape.rows_per_step,
+                                o.packing, o.cutoff_len, o.seed});
 }
 
 }  // namespace
@@ -77,7 +83,8 @@ void TrainingRun::adopt_recipe() {
     log_warning("the checkpoint was made with " + state_.recipe + ", this run goes on with " + now +
                 ": results will differ from those of an undisturbed run");
   state_.recipe = now;
-  if (resume_ && options_.recipe.scales == quant::ScaleRecipe::kDelayed) session_.scaling().restore(read_scaling(*resume_));
+  if (resume_ && options_.recipe.scales == quant::ScaleRecipe::kDelayed)
+    session_.scaling().restore(read_scaling(*resume_));
 }
 
 void TrainingRun::prepare_weights() {
@@ -99,11 +106,14 @@ void TrainingRun::prepare_weights() {
   } else {
     state_.run = identity;
     if (options.train_all && session_.reader().model().quantize == "fp8")
-      log_warning("full fine-tuning starts from FP8 weights: convert the model with --quantize bf16 to keep their precision");
+      log_warning(
+          "full fine-tuning starts from FP8 weights: convert the model with --quantize bf16 to "
+          "keep their precision");
   }
   adopt_recipe();
   params_ = graph::Parameters::load(*reader, options, session_.pool());
-  if (!resume_ && !options_.adapter_path.empty()) load_adapter(options_.adapter_path, *params_, session_.pool());
+  if (!resume_ && !options_.adapter_path.empty())
+    load_adapter(options_.adapter_path, *params_, session_.pool());
   optim::AdamWOptions adam;
   adam.beta1 = options_.adam_beta1;
   adam.beta2 = options_.adam_beta2;
@@ -134,12 +144,16 @@ void TrainingRun::check_disk() const {
   int64_t written = 1;
   if (options_.save_strategy == Strategy::kSteps) written += left / options_.save_steps;
   if (options_.save_strategy == Strategy::kEpoch) written += left / shape_.plan.steps_per_epoch();
-  if (options_.save_total_limit > 0) written = std::min(written, options_.save_total_limit + 2);  // the best one
+  if (options_.save_total_limit > 0)
+    written = std::min(written, options_.save_total_limit + 2);  // the best one
   uint64_t need = 0;
-  if (__builtin_mul_overflow(checkpoint_bytes(*params_, *optimizer_, session_.reader()), static_cast<uint64_t>(written), &need)) need = UINT64_MAX;
+  if (__builtin_mul_overflow(checkpoint_bytes(*params_, *optimizer_, session_.reader()),
+                             static_cast<uint64_t>(written), &need))
+    need = UINT64_MAX;
   const uint64_t free = free_disk_bytes(folder_->path());
   if (free < need)
-    throw_failed(folder_->path().string(), "has " + megabytes(free) + " free, checkpoints will take " + megabytes(need),
+    throw_failed(folder_->path().string(),
+                 "has " + megabytes(free) + " free, checkpoints will take " + megabytes(need),
                  "free some space or choose another --output_dir");
 }
 
@@ -148,26 +162,39 @@ std::string TrainingRun::base_model() const { return session_.reader().model().m
 void TrainingRun::announce() const {
   const auto& p = *params_;
   char share[32];
-  std::snprintf(share, sizeof share, "%.3f %%",
-                100.0 * static_cast<double>(p.trainable_count()) / static_cast<double>(p.parameter_count()));
-  log_info("parameters " + std::to_string(p.parameter_count()) + ", trainable " + std::to_string(p.trainable_count()) + " (" +
-           share + "); " + (data_.stream ? "streamed rows" : counted(static_cast<int64_t>(shape_.rows.size()), "row")) + ", " + std::to_string(shape_.rows_per_step) +
-           " a step, " + counted(shape_.plan.total_steps(), "step") + "; threads " +
-           std::to_string(session_.pool().threads()));
+  std::snprintf(
+      share, sizeof share, "%.3f %%",
+      100.0 * static_cast<double>(p.trainable_count()) / static_cast<double>(p.parameter_count()));
+  log_info(
+      "parameters " + std::to_string(p.parameter_count()) + ", trainable " +
+      std::to_string(p.trainable_count()) + " (" + share + "); " +
+      (data_.stream ? "streamed rows" : counted(static_cast<int64_t>(shape_.rows.size()), "row")) +
+      ", " + std::to_string(shape_.rows_per_step) + " a step, " +
+      counted(shape_.plan.total_steps(), "step") + "; threads " +
+      std::to_string(session_.pool().threads()));
   log_info(session_.recipe_text(p));
-  session_.warn_of_length(std::max(shape_.longest_document, data_.eval ? data_.eval->longest() : 0), data_.stream != nullptr);
+  session_.warn_of_length(std::max(shape_.longest_document, data_.eval ? data_.eval->longest() : 0),
+                          data_.stream != nullptr);
   session_.log_notes(p);
   const int64_t buffers = engine_->buffers_needed(shape_.micro_batches_per_step);
-  const uint64_t bytes = static_cast<uint64_t>(buffers) * static_cast<uint64_t>(p.trainable_floats()) * 4;
-  log_info("gradients: summed in " + std::to_string(shape_.lanes) + (shape_.lanes == 1 ? " lane, " : " lanes, ") +
-           std::to_string(buffers) + (buffers == 1 ? " buffer, " : " buffers, ") + megabytes(bytes));
+  const uint64_t bytes =
+      static_cast<uint64_t>(buffers) * static_cast<uint64_t>(p.trainable_floats()) * 4;
+  log_info("gradients: summed in " + std::to_string(shape_.lanes) +
+           (shape_.lanes == 1 ? " lane, " : " lanes, ") + std::to_string(buffers) +
+           (buffers == 1 ? " buffer, " : " buffers, ") + megabytes(bytes));
   if (!resume_) return;
-  const std::string end = resume_->string() + " is the end of the run: ", nothing = ", nothing is left to train";
+  const std::string end = resume_->string() + " is the end of the run: ",
+                    nothing = ", nothing is left to train";
   if (state_.step >= shape_.plan.total_steps())
-    log_info(end + (state_.step == 1 ? "its one step is" : "all " + counted(state_.step, "step") + " are") + " done" + nothing);
+    log_info(
+        end +
+        (state_.step == 1 ? "its one step is" : "all " + counted(state_.step, "step") + " are") +
+        " done" + nothing);
   else if (should_stop(best_rules(), state_.best))
-    log_info(end + "it was stopped early at step " + std::to_string(state_.step) + " of " + std::to_string(shape_.plan.total_steps()) +
-             ", after " + counted(state_.best.without_improvement, "evaluation") + " without improvement" + nothing);
+    log_info(end + "it was stopped early at step " + std::to_string(state_.step) + " of " +
+             std::to_string(shape_.plan.total_steps()) + ", after " +
+             counted(state_.best.without_improvement, "evaluation") + " without improvement" +
+             nothing);
   else
     log_info("continued from " + resume_->string() + " at step " + std::to_string(state_.step));
 }
@@ -178,7 +205,8 @@ void TrainingRun::show(const Json& line, const std::string& text) const {
 }
 
 void TrainingRun::report(const StepFacts& facts) {
-  if (facts.step % options_.logging_steps != 0 && facts.step != facts.total_steps && !facts.skipped) return;
+  if (facts.step % options_.logging_steps != 0 && facts.step != facts.total_steps && !facts.skipped)
+    return;
   show(step_json(facts), step_text(facts));
   sinks_->step(facts);
   state_.log_history.push_back(step_history(facts));
@@ -205,18 +233,21 @@ StepFacts TrainingRun::step() {
         return &*masks;
       },
       nullptr);
-  const optim::Schedule schedule(optim::parse_schedule(options_.lr_scheduler_type), shape_.learning_rate,
-                                 shape_.plan.total_steps(), shape_.warmup_steps);
+  const optim::Schedule schedule(optim::parse_schedule(options_.lr_scheduler_type),
+                                 shape_.learning_rate, shape_.plan.total_steps(),
+                                 shape_.warmup_steps);
   StepFacts facts;
   facts.lr = schedule.rate(index);
   const double scale = result.scale();
-  const optim::GradientNorm norm = optim::gradient_norm(optimizer_->views(), result.gradients, scale, session_.pool());
+  const optim::GradientNorm norm =
+      optim::gradient_norm(optimizer_->views(), result.gradients, scale, session_.pool());
   facts.loss = result.loss();
   facts.grad_norm = norm.norm;
   facts.skipped = !norm.finite || !std::isfinite(facts.loss);
   if (!facts.skipped) {
     optimizer_->step({params_->masters(), params_->masters_bf16()}, result.gradients, facts.lr,
-                     scale * optim::clip_factor(norm.norm, options_.max_grad_norm), session_.pool());
+                     scale * optim::clip_factor(norm.norm, options_.max_grad_norm),
+                     session_.pool());
     params_->refresh(session_.pool(), &result.stats.tensors, options_.fp8_stats);
   }
   ++state_.step;
@@ -249,8 +280,10 @@ void TrainingRun::finish_fp8(StepFacts* facts, quant::StatsMap* stats) {
 
 void TrainingRun::fp8_summary() {
   if (state_.saturated_steps > 0)
-    log_warning("gradients saturated in FP8 in " + std::to_string(state_.saturated_steps) + " of " + counted(state_.step, "step") +
-                (options_.max_grad_norm > 0 ? ", which were clipped" : "") + "; a larger --fp8_scale_factor widens the range");
+    log_warning("gradients saturated in FP8 in " + std::to_string(state_.saturated_steps) + " of " +
+                counted(state_.step, "step") +
+                (options_.max_grad_norm > 0 ? ", which were clipped" : "") +
+                "; a larger --fp8_scale_factor widens the range");
   if (!options_.fp8_stats) return;
   Json tensors = fp8_stats_json(fp8_sum_);
   if (options_.log_format == LogFormat::kJson) {
@@ -263,7 +296,8 @@ void TrainingRun::fp8_summary() {
   if (options_.json)
     result_.set("fp8_stats", std::move(tensors));
   else
-    session_.print("rounding to FP8 by tensor, over this run's steps:\n" + quant::stats_table(fp8_sum_));
+    session_.print("rounding to FP8 by tensor, over this run's steps:\n" +
+                   quant::stats_table(fp8_sum_));
 }
 
 // The one object of --json, also where the run is stopped before its end.
@@ -287,7 +321,9 @@ void TrainingRun::print_result(bool finished) {
 
 // What prompts are answered with now; --json keeps it for the end.
 void TrainingRun::answer_now() {
-  if (!options_.json) session_.print("step " + std::to_string(state_.step) + " of " + std::to_string(shape_.plan.total_steps()) + "\n");
+  if (!options_.json)
+    session_.print("step " + std::to_string(state_.step) + " of " +
+                   std::to_string(shape_.plan.total_steps()) + "\n");
   const Json answers = answer_prompts(session_, *params_);
   for (const Json& answer : answers.as_array()) {
     Json entry = Json::object();
@@ -300,7 +336,8 @@ void TrainingRun::answer_now() {
 void TrainingRun::evaluate_now() {
   if (data_.eval) {
     const EvalResult r = evaluate(session_, *params_, *data_.eval);
-    const EvalFacts facts{state_.step, r.tokens, shape_.plan.epoch_of(state_.step), r.loss, r.perplexity()};
+    const EvalFacts facts{state_.step, r.tokens, shape_.plan.epoch_of(state_.step), r.loss,
+                          r.perplexity()};
     show(eval_json(facts), eval_text(facts));
     sinks_->evaluation(facts);
     state_.log_history.push_back(eval_history(facts));
@@ -312,20 +349,23 @@ void TrainingRun::evaluate_now() {
 }
 
 BestRules TrainingRun::best_rules() const {
-  return {options_.track_best && data_.eval.has_value(), options_.greater_is_better, options_.early_stopping_patience,
-          options_.early_stopping_threshold};
+  return {options_.track_best && data_.eval.has_value(), options_.greater_is_better,
+          options_.early_stopping_patience, options_.early_stopping_threshold};
 }
 
 TrainerFacts TrainingRun::trainer_facts() const {
   TrainerFacts facts;
   facts.max_steps = shape_.plan.total_steps();
   facts.epoch = shape_.plan.epoch_of(state_.step);
-  facts.num_train_epochs = static_cast<double>(facts.max_steps) / static_cast<double>(shape_.plan.steps_per_epoch());
+  facts.num_train_epochs =
+      static_cast<double>(facts.max_steps) / static_cast<double>(shape_.plan.steps_per_epoch());
   facts.train_batch_size = options_.per_device_train_batch_size;
   facts.logging_steps = options_.logging_steps;
   facts.eval_steps = options_.eval_steps;
   facts.save_steps = options_.save_steps;
-  facts.flops_per_token = 6.0 * static_cast<double>(params_->parameter_count() - embedding_parameters(session_.reader().model()));
+  facts.flops_per_token =
+      6.0 * static_cast<double>(params_->parameter_count() -
+                                embedding_parameters(session_.reader().model()));
   facts.best = best_rules();
   return facts;
 }
@@ -334,16 +374,18 @@ void TrainingRun::save() {
   if (saved_step_ == state_.step) return;
   state_.data = batches_->place();
   note_checkpoint(state_.step, &state_.best);
-  // The model that the run began with, also when it was resumed: that checkpoint will be removed one day.
-  const CheckpointSource source{&session_.reader(), params_.get(), optimizer_.get(), base_model(), trainer_facts(),
-                                &session_.scaling()};
-  const fs::path folder = save_checkpoint(folder_->path(), state_, source, options_.save_total_limit);
+  // The model that the run began with, also when it was resumed: that checkpoint will be removed
+  // one day.
+  const CheckpointSource source{&session_.reader(), params_.get(),   optimizer_.get(),
+                                base_model(),       trainer_facts(), &session_.scaling()};
+  const fs::path folder =
+      save_checkpoint(folder_->path(), state_, source, options_.save_total_limit);
   saved_step_ = state_.step;
   log_info("saved " + folder.string());
 }
 
-// The run is over: `final` names its model, trainer_state.json stands where scripts look for it, prompts that were not
-// answered at the last evaluation are answered by the model that counts.
+// The run is over: `final` names its model, trainer_state.json stands where scripts look for it,
+// prompts that were not answered at the last evaluation are answered by the model that counts.
 void TrainingRun::finish() {
   fs::path final_folder = folder_->checkpoint(state_.step);
   if (options_.load_best_model_at_end && state_.best.checkpoint_step > 0) {
@@ -363,7 +405,8 @@ void TrainingRun::finish() {
     result_.set("best_eval_loss", *state_.best.metric);
     result_.set("best_step", state_.best.step);
   }
-  write_text_atomic(folder_->path() / kTrainerStateFile, trainer_state_json(state_, trainer_facts()).dump(2) + "\n");
+  write_text_atomic(folder_->path() / kTrainerStateFile,
+                    trainer_state_json(state_, trainer_facts()).dump(2) + "\n");
 }
 
 // In place of the weights of the last step; only what needs no gradient can follow.
@@ -377,7 +420,8 @@ void TrainingRun::load_model(const fs::path& checkpoint) {
   params_ = graph::Parameters::load(*checkpoint_reader_, options, session_.pool());
 }
 
-// The options, and of an adapter that was read what it has rather than what the options would have made.
+// The options, and of an adapter that was read what it has rather than what the options would have
+// made.
 std::string TrainingRun::resolved_config() const {
   if (options_.resolved_config_json.empty()) return "{}\n";
   const graph::LoraOptions& lora = params_->options().lora_options;
@@ -428,12 +472,16 @@ int TrainingRun::run() {
   if (!data_.stream) info.set("trained_tokens", data_.trained_tokens);
   write_text_atomic(output_dir / "run_info.json", info.dump(2) + "\n");
   announce();
-  // A run that goes on takes these steps again; one that was to be resumed and had no checkpoint, all.
-  if (!options_.resume_from_checkpoint.empty()) cut_metrics(output_dir / kMetricsFile, resume_ ? state_.step : -1);
-  sinks_.emplace(output_dir, options_.report_to_jsonl, options_.report_to_tensorboard, state_.step > 0 ? state_.step + 1 : 0);
+  // A run that goes on takes these steps again; one that was to be resumed and had no checkpoint,
+  // all.
+  if (!options_.resume_from_checkpoint.empty())
+    cut_metrics(output_dir / kMetricsFile, resume_ ? state_.step : -1);
+  sinks_.emplace(output_dir, options_.report_to_jsonl, options_.report_to_tensorboard,
+                 state_.step > 0 ? state_.step + 1 : 0);
   const Strategy eval_strategy =
-      options_.eval_strategy == Strategy::kNo && data_.eval && options_.eval_steps > 0 ? Strategy::kSteps
-                                                                                                     : options_.eval_strategy;
+      options_.eval_strategy == Strategy::kNo && data_.eval && options_.eval_steps > 0
+          ? Strategy::kSteps
+          : options_.eval_strategy;
   // Prompts without an evaluation are answered at the end.
   const bool evaluates = eval_strategy != Strategy::kNo || !options_.sample_prompts.empty();
   const SignalGuard signals;
@@ -445,18 +493,22 @@ int TrainingRun::run() {
     skipped_in_a_row_ = facts.skipped ? skipped_in_a_row_ + 1 : 0;
     if (skipped_in_a_row_ > 0) ++state_.nonfinite_steps;
     if (skipped_in_a_row_ >= options_.max_nonfinite_steps)
-      throw_failed("", counted(skipped_in_a_row_, "step") + " in a row had gradients that are not finite",
-                   std::string("lower --learning_rate") + (resume_ || saved_step_ >= 0 ? "; the last checkpoint is intact" : ""));
+      throw_failed(
+          "", counted(skipped_in_a_row_, "step") + " in a row had gradients that are not finite",
+          std::string("lower --learning_rate") +
+              (resume_ || saved_step_ >= 0 ? "; the last checkpoint is intact" : ""));
     bool last = state_.step == shape_.plan.total_steps();
     if (evaluates && (last || due(eval_strategy, options_.eval_steps))) {
       evaluate_now();
       if (!last && should_stop(best_rules(), state_.best)) {
-        log_info("stopped early: " + counted(state_.best.without_improvement, "evaluation") + " without improvement");
+        log_info("stopped early: " + counted(state_.best.without_improvement, "evaluation") +
+                 " without improvement");
         last = true;
       }
     }
     const StopRequest stop = SignalGuard::requested();
-    if (last || stop != StopRequest::kNone || due(options_.save_strategy, options_.save_steps)) save();
+    if (last || stop != StopRequest::kNone || due(options_.save_strategy, options_.save_steps))
+      save();
     if (stop == StopRequest::kNone || last) continue;
     print_result(false);
     return stop == StopRequest::kSaveAndRequeue ? kExitRequeue : kExitInterrupted;

@@ -1,5 +1,5 @@
-// One training run: steps from where it stands to the end, with evaluation, checkpoints and signals.
-// Thread-safety: one thread.
+// One training run: steps from where it stands to the end, with evaluation, checkpoints and
+// signals. Thread-safety: one thread.
 #pragma once
 
 #include <filesystem>
@@ -15,8 +15,8 @@
 #include "train/checkpoint.h"
 #include "train/engine.h"
 #include "train/metric_sinks.h"
-#include "train/run_folder.h"
 #include "train/rounding.h"
+#include "train/run_folder.h"
 #include "train/session.h"
 #include "train/step_report.h"
 #include "train/training_data.h"
@@ -30,7 +30,7 @@ struct RunShape {
   int64_t lanes = 1;
   int64_t rows_per_step = 1;
   int64_t longest_document = 0;
-  int64_t longest_micro_batch = 0;     // tokens
+  int64_t longest_micro_batch = 0;          // tokens
   std::vector<uint32_t> largest_rows = {};  // of that micro-batch
   int64_t micro_batches_per_step = 1;
   int64_t warmup_steps = 0;
@@ -43,26 +43,30 @@ RunShape shape_of(const TrainOptions& options, const TrainingData& data);  // of
 
 // Bytes that a run takes besides the weights: what --dry-run adds up.
 struct MemoryForecast {
-  uint64_t process = 0;      // resident before weights are loaded: program, tokenizer, samples
-  uint64_t weights = 0;      // packed weights, masters, adapters
+  uint64_t process = 0;  // resident before weights are loaded: program, tokenizer, samples
+  uint64_t weights = 0;  // packed weights, masters, adapters
   uint64_t optimizer = 0;
   uint64_t gradients = 0;
   uint64_t activations = 0;  // the arena at the largest micro-batch
   uint64_t scratch = 0;      // per-thread packing buffers
-  uint64_t total() const { return process + weights + optimizer + gradients + activations + scratch; }
+  uint64_t total() const {
+    return process + weights + optimizer + gradients + activations + scratch;
+  }
 };
 MemoryForecast forecast_memory(Session& session, const RunShape& shape, graph::Parameters& params);
 
 // What the first steps of a run took.
 struct ProbeResult {
-  int64_t steps = 0;         // measured, whole ones; 0: micro-batches of one; none of those: a part of a micro-batch
+  int64_t steps =
+      0;  // measured, whole ones; 0: micro-batches of one; none of those: a part of a micro-batch
   int64_t micro_batches = 0, tokens = 0, micro_batch_tokens = 0;
-  bool extrapolated = false; // no step was whole
-  bool largest_met = false;  // the largest micro-batch was run as well
-  double seconds = 0;        // that what is measured took
+  bool extrapolated = false;  // no step was whole
+  bool largest_met = false;   // the largest micro-batch was run as well
+  double seconds = 0;         // that what is measured took
   double tokens_per_s = 0, step_ms = 0;
-  double eta_s = 0;          // of the whole run, by its tokens
-  uint64_t peak_bytes = 0;   // resident, the largest micro-batch of the run included where it was met
+  double eta_s = 0;  // of the whole run, by its tokens
+  uint64_t peak_bytes =
+      0;  // resident, the largest micro-batch of the run included where it was met
 };
 
 class TrainingRun {
@@ -72,8 +76,9 @@ class TrainingRun {
   TrainingRun& operator=(const TrainingRun&) = delete;
   // The exit code: 0, 75 or 130.
   int run();
-  // In place of run(): takes the first steps for about that many seconds and writes nothing. Ends between micro-batches; where
-  // not even one of them fits into the time, a smaller batch is measured.
+  // In place of run(): takes the first steps for about that many seconds and writes nothing. Ends
+  // between micro-batches; where not even one of them fits into the time, a smaller batch is
+  // measured.
   ProbeResult probe(double seconds);
 
  private:
@@ -119,8 +124,9 @@ class TrainingRun {
   CheckpointState state_;
   std::optional<MetricSinks> sinks_;
   OverflowReporter overflow_;
-  quant::StatsMap fp8_sum_;                        // --fp8_stats: over the run's steps
-  std::function<void(int64_t tokens)> between_micro_batches_;  // called before each with those that are done in the step
+  quant::StatsMap fp8_sum_;  // --fp8_stats: over the run's steps
+  std::function<void(int64_t tokens)>
+      between_micro_batches_;  // called before each with those that are done in the step
   support::Json result_ = support::Json::object(), samples_ = support::Json::array();  // of --json
   double last_loss_ = std::numeric_limits<double>::quiet_NaN();
   int64_t saved_step_ = -1;

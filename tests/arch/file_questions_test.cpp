@@ -1,5 +1,5 @@
-// std::filesystem's functions throw errors that no command knows ("internal error"): libcore and cmd
-// ask through base/paths.h, or with an error_code.
+// std::filesystem's functions throw errors that no command knows ("internal error"): libcore and
+// cmd ask through base/paths.h, or with an error_code.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -13,7 +13,8 @@ namespace {
 std::vector<std::string> throwing_calls(const std::string& text) {
   static const std::regex call(
       "(?:fs|std::filesystem)::(exists|is_[a-z_]+|file_size|status|symlink_status|create_[a-z_]+|"
-      "remove|remove_all|rename|canonical|weakly_canonical|absolute|relative|proximate|current_path|"
+      "remove|remove_all|rename|canonical|weakly_canonical|absolute|relative|proximate|current_"
+      "path|"
       "copy|copy_file|read_symlink|equivalent|space|last_write_time|permissions|resize_file|"
       "temp_directory_path|hard_link_count|(?:recursive_)?directory_iterator(?: [a-z_]+)?)\\(");
   static const std::regex error_code("\\b(error|failed|ignored|none)\\b");

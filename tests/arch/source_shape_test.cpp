@@ -7,7 +7,7 @@
 namespace loongforge::test {
 namespace {
 
-constexpr size_t kLongestFile = 800, kLongestFunction = 80;
+constexpr size_t kLongestFile = 800, kLongestFunction = 80, kLongestLine = 100;
 
 // The source with comments, literals and preprocessor lines blanked, its line breaks kept.
 std::string code_only(const std::string& text) {
@@ -149,6 +149,17 @@ TEST_CASE("no .cpp is longer than 800 lines, no function longer than 80") {
       }
     }
   CHECK(functions > 300);
+}
+
+TEST_CASE("no line is longer than 100 columns") {
+  for (const char* folder : {"libcore", "cmd"})
+    for (const std::string& file : files_under(folder, {".cpp", ".h"})) {
+      size_t number = 0;
+      for (const std::string& line : lines_of(source_root() / file)) {
+        ++number;
+        CHECK_MESSAGE(line.size() <= kLongestLine, file << ":" << number << ": format it");
+      }
+    }
 }
 
 TEST_CASE("sources are ASCII") {

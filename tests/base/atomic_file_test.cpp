@@ -84,8 +84,8 @@ TEST_CASE("atomic_file: a name that another process of our number left is passed
   TempDir dir;
   loongforge::write_text_atomic(dir / "f", "1");
   for (int i = 0; i < 50; ++i) {
-    loongforge::test::write_file(dir / (".f.tmp-" + std::to_string(getpid()) + "-" + std::to_string(i)),
-                                 "left");
+    loongforge::test::write_file(
+        dir / (".f.tmp-" + std::to_string(getpid()) + "-" + std::to_string(i)), "left");
   }
   loongforge::write_text_atomic(dir / "f", "2");
   CHECK(read_file(dir / "f") == "2");

@@ -46,8 +46,8 @@ TEST_CASE("paths: what is there, links followed or not") {
   CHECK_FALSE(path_exists(dir / "absent" / "deeper"));
   CHECK_FALSE(path_exists(dir / "file" / "below"));
   CHECK(file_bytes(dir / "to-file") == 5);
-  CHECK(folder_entries(dir.path()) == std::vector<fs::path>{dir / "dangling", dir / "file",
-                                                            dir / "folder", dir / "to-file"});
+  CHECK(folder_entries(dir.path()) ==
+        std::vector<fs::path>{dir / "dangling", dir / "file", dir / "folder", dir / "to-file"});
 }
 
 TEST_CASE("paths: what keeps us from telling is an error that names the path") {
@@ -59,14 +59,17 @@ TEST_CASE("paths: what keeps us from telling is an error that names the path") {
   const fs::path longer = dir / std::string(300, 'n');
   LF_CHECK_ERROR(path_exists(longer), ErrorCode::kNoInput, "File name too long");
   LF_CHECK_ERROR(is_inside(longer, dir / "other"), ErrorCode::kFailed, "File name too long");
-  LF_CHECK_ERROR(folder_entries(dir / "absent"), ErrorCode::kNoInput, "absent: cannot list: No such");
-  LF_CHECK_ERROR(file_bytes(dir / "absent"), ErrorCode::kNoInput, "absent: cannot look at: No such");
+  LF_CHECK_ERROR(folder_entries(dir / "absent"), ErrorCode::kNoInput,
+                 "absent: cannot list: No such");
+  LF_CHECK_ERROR(file_bytes(dir / "absent"), ErrorCode::kNoInput,
+                 "absent: cannot look at: No such");
   fs::create_directory(dir / "closed");
   REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
   REQUIRE(chmod((dir / "closed").c_str(), 0) == 0);
   {
     const test::NotRoot nobody;
-    const std::string says = (dir / "closed" / "x").string() + ": cannot look at: Permission denied";
+    const std::string says =
+        (dir / "closed" / "x").string() + ": cannot look at: Permission denied";
     LF_CHECK_ERROR(file_exists(dir / "closed" / "x"), ErrorCode::kNoInput, says.c_str());
     LF_CHECK_ERROR(folder_entries(dir / "closed"), ErrorCode::kNoInput, "Permission denied");
     LF_CHECK_ERROR(is_inside(dir / "closed" / "x", dir / "a"), ErrorCode::kFailed,

@@ -88,7 +88,8 @@ TEST_CASE("bash completes hyphens where the user writes hyphens") {
 // The words that fish offers, without their descriptions, space separated.
 std::string fish_offers(const char* fish, const Script& script, const std::string& line) {
   const test::Outcome o = test::run({{fish, "--no-config", "-c",
-                                      "source " + script.path.string() + "; complete -C '" + line + "' | string replace -r '\\t.*' ''; true"}});
+                                      "source " + script.path.string() + "; complete -C '" + line +
+                                          "' | string replace -r '\\t.*' ''; true"}});
   CHECK_MESSAGE(o.code == 0, o.err);
   CHECK(o.err.empty());
   std::string words = o.out;
@@ -126,10 +127,12 @@ std::string zsh_completes(const char* zsh, const Script& script, const std::stri
   std::ofstream(driver) << R"(zmodload zsh/zpty
 zpty shell ')" << zsh << R"( -f -i'
 zpty -w shell 'PS1=; autoload -Uz compinit; compinit -u -d )"
-                        << (script.dir / "dump").string() << R"(; source )" << script.path.string() << R"('
+                        << (script.dir / "dump").string() << R"(; source )" << script.path.string()
+                        << R"('
 zpty -w shell 'show() { print -r -- "<""<$BUFFER>"">"; BUFFER=; zle accept-line }; zle -N show; bindkey "^X" show; echo re""ady'
 zpty -r shell got '*ready*'
-zpty -n -w shell $')" << line << R"(\t\x18'
+zpty -n -w shell $')" << line
+                        << R"(\t\x18'
 zpty -r shell got '*<<*>>*'
 print -r -- ${${got##*<<}%%>>*}
 zpty -d shell

@@ -21,8 +21,7 @@ TEST_CASE("-h: groups in the table's order, every name, defaults but for flags t
   CHECK(text.starts_with(
       "usage: loongforge demo --output_dir O [options]\ndoes nothing\n\nFiles:\n"));
   CHECK(text.find("  -o, --output_dir FOLDER       where results go\n") != std::string::npos);
-  CHECK(text.find("  --rate, --r_alias X           how fast [default 0.5]\n") !=
-        std::string::npos);
+  CHECK(text.find("  --rate, --r_alias X           how fast [default 0.5]\n") != std::string::npos);
   CHECK(text.find("be quick\n") != std::string::npos);
   CHECK(text.find("--mode a|b") != std::string::npos);
   CHECK(text.find("Files:") < text.find("Numbers:"));
@@ -32,13 +31,14 @@ TEST_CASE("-h: groups in the table's order, every name, defaults but for flags t
 }
 
 TEST_CASE("-h is no wider than it may be, its synopsis, groups and long names included") {
-  static constexpr Option kLong[] = {
-      {"a_name_that_is_long|another_name_that_is_long", OptionType::kChoice, "one", "one|two|three_and_more", "A group",
-       "helps"}};
-  static constexpr Command kWide{"demo", "does nothing",
-                          "--output_dir O [--mode a|b] [--rate X] [--quick] [options]\n       loongforge demo --other "
-                          "--output_dir O [--mode a|b] [--rate X] [options]",
-                          kLong};
+  static constexpr Option kLong[] = {{"a_name_that_is_long|another_name_that_is_long",
+                                      OptionType::kChoice, "one", "one|two|three_and_more",
+                                      "A group", "helps"}};
+  static constexpr Command kWide{
+      "demo", "does nothing",
+      "--output_dir O [--mode a|b] [--rate X] [--quick] [options]\n       loongforge demo --other "
+      "--output_dir O [--mode a|b] [--rate X] [options]",
+      kLong};
   for (const Command* command : {&kCommand, &kWide}) {
     for (const int width : {60, 80, 100, 0}) {
       const std::string text = short_help(*command, full_table(*command), width);
@@ -50,7 +50,8 @@ TEST_CASE("-h is no wider than it may be, its synopsis, groups and long names in
       }
     }
   }
-  CHECK(short_help(kWide, full_table(kWide)).find("\n       loongforge demo --other ") != std::string::npos);
+  CHECK(short_help(kWide, full_table(kWide)).find("\n       loongforge demo --other ") !=
+        std::string::npos);
 }
 
 }  // namespace

@@ -189,7 +189,9 @@ TEST_CASE("configuration: unknown keys, wrong types, repeats and broken files na
             .starts_with("/nonexistent/x.json"));
 }
 
-TEST_CASE("given is what was asked for: a flag, a variable, a configuration's other value than the default") {
+TEST_CASE(
+    "given is what was asked for: a flag, a variable, a configuration's other value than the "
+    "default") {
   const Config config(R"({"lora_rank": 8, "learning_rate": 0.3})");
   fake_environment() = {{"LOONGFORGE_SEED", "42"}, {"LOONGFORGE_LORA_RANK", ""}};
   const Options options = parse({"--config", config.path.c_str()}).options;
@@ -214,7 +216,9 @@ TEST_CASE("spaces around the words of a list do not count") {
   CHECK_THROWS_AS(check_value(rows[0], "  ", "--target"), Error);
 }
 
-TEST_CASE("a name that other programs have for an option gets its hint, on the command line and in a configuration") {
+TEST_CASE(
+    "a name that other programs have for an option gets its hint, on the command line and in a "
+    "configuration") {
   const Option rows[] = {{"model_path", OptionType::kPath, nullptr, nullptr, "G", "h"},
                          {"config", OptionType::kPath, nullptr, nullptr, "G", "h"}};
   const ForeignName foreign[] = {{"model_name_or_path", "here: --model_path"}};
@@ -245,9 +249,13 @@ TEST_CASE("a resolved configuration reads back to the same values") {
 TEST_CASE("a variable that sets nothing and looks like one is told") {
   constexpr Option kRows[] = {{"max_steps", OptionType::kInt, nullptr, "[1,inf)", "G", "h"},
                               {"seed", OptionType::kInt, nullptr, "[1,inf)", "G", "h"}};
-  const char* const variables[] = {"HOME=/", "LOONGFORGE_MAX_STEPZ=3", "LOONGFORGE_MAX_STEPS=3",
-                                   "LOONGFORGE_ISA=avx2", "LOONGFORGE_OTHER_THING=1",
-                                   "LOONGFORGE_SED=1", nullptr};
+  const char* const variables[] = {"HOME=/",
+                                   "LOONGFORGE_MAX_STEPZ=3",
+                                   "LOONGFORGE_MAX_STEPS=3",
+                                   "LOONGFORGE_ISA=avx2",
+                                   "LOONGFORGE_OTHER_THING=1",
+                                   "LOONGFORGE_SED=1",
+                                   nullptr};
   CHECK(misspelt_variables(kRows, variables) ==
         std::vector<std::string>{
             "LOONGFORGE_MAX_STEPZ sets nothing; did you mean LOONGFORGE_MAX_STEPS?"});

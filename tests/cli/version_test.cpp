@@ -45,14 +45,19 @@ TEST_CASE("the JSON form lists what was found, feature by feature") {
 TEST_CASE("the JSON form names every library that libcore links, with its version") {
   const support::Json json = version_json();
   const support::Json& libraries = json.at("libraries");
-  for (const char* name : {"CLI11", "fmt", "hwloc", "libgcrypt", "nlohmann_json", "pcre2", "sentencepiece", "spdlog", "utf8proc"}) {
+  for (const char* name : {"CLI11", "fmt", "hwloc", "libgcrypt", "nlohmann_json", "pcre2",
+                           "sentencepiece", "spdlog", "utf8proc"}) {
     REQUIRE_MESSAGE(libraries.contains(name), name);
     const std::string& version = libraries.at(name).as_string();
-    CHECK_MESSAGE((version.find_first_not_of("0123456789.") == std::string::npos && version.find('.') != std::string::npos),
+    CHECK_MESSAGE((version.find_first_not_of("0123456789.") == std::string::npos &&
+                   version.find('.') != std::string::npos),
                   name << " " << version);
   }
   // The packages whose version number is also the library's.
-  for (const auto& [name, module] : {std::pair{"libgcrypt", "libgcrypt"}, {"pcre2", "libpcre2-8"}, {"sentencepiece", "sentencepiece"}, {"spdlog", "spdlog"}}) {
+  for (const auto& [name, module] : {std::pair{"libgcrypt", "libgcrypt"},
+                                     {"pcre2", "libpcre2-8"},
+                                     {"sentencepiece", "sentencepiece"},
+                                     {"spdlog", "spdlog"}}) {
     const test::Outcome o = test::run({{"/usr/bin/pkg-config", "--modversion", module}});
     REQUIRE(o.code == 0);
     CHECK(o.out == libraries.at(name).as_string() + "\n");

@@ -1,5 +1,5 @@
-// How `loongforge convert` and its likes end before they are done, as a black box: a signal, a limit
-// on file sizes, a reader that goes away. Nothing half written stays.
+// How `loongforge convert` and its likes end before they are done, as a black box: a signal, a
+// limit on file sizes, a reader that goes away. Nothing half written stays.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -36,10 +36,9 @@ void write_large_checkpoint(const fs::path& folder, int64_t rows) {
               "]},";
   }
   const int64_t bytes = rows * hidden * 4;
-  header += "\"model.embed_tokens.weight\":{\"dtype\":\"F32\",\"shape\":[" +
-            std::to_string(rows) + "," + std::to_string(hidden) + "],\"data_offsets\":[" +
-            std::to_string(data.size()) + "," +
-            std::to_string(data.size() + static_cast<size_t>(bytes)) + "]}}";
+  header += "\"model.embed_tokens.weight\":{\"dtype\":\"F32\",\"shape\":[" + std::to_string(rows) +
+            "," + std::to_string(hidden) + "],\"data_offsets\":[" + std::to_string(data.size()) +
+            "," + std::to_string(data.size() + static_cast<size_t>(bytes)) + "]}}";
   header.resize((header.size() + 7) / 8 * 8, ' ');
   std::string length(8, '\0');
   for (size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
@@ -119,8 +118,13 @@ TEST_CASE("a signal ends convert with the shell's code, and nothing half written
   write_large_checkpoint(dir / "model", 400000);
   fs::create_directory(dir / "to");
   const auto import = [&](const std::string& to) {
-    return std::vector<std::string>{program("loongforge-convert"), "--input-path", dir / "model",
-                                    "--output-path", dir / "to" / to, "--quantize", "bf16"};
+    return std::vector<std::string>{program("loongforge-convert"),
+                                    "--input-path",
+                                    dir / "model",
+                                    "--output-path",
+                                    dir / "to" / to,
+                                    "--quantize",
+                                    "bf16"};
   };
   struct Case {
     int signal;
@@ -152,17 +156,16 @@ TEST_CASE("a signal ends convert with the shell's code, and nothing half written
 TEST_CASE("a limit on file sizes is a failed write, as a full disk") {
   const TempDir dir;
   const fs::path model = model_dir("llama2") / "checkpoint";
-  const Outcome convert = limited({program("loongforge-convert"), "--input-path", model,
-                                   "--output-path", dir / "m.lir"},
-                                  16);
+  const Outcome convert = limited(
+      {program("loongforge-convert"), "--input-path", model, "--output-path", dir / "m.lir"}, 16);
   CAPTURE(convert.err);
   CHECK(convert.code == 1);
   CHECK(convert.err.find("File too large; raise the limit on file sizes") != std::string::npos);
   CHECK(dir.entries() == 0);
   // The dispatcher hands it on.
-  const Outcome dispatched = limited({program("loongforge"), "convert", "--input-path", model,
-                                      "--output-path", dir / "m.lir"},
-                                     16);
+  const Outcome dispatched = limited(
+      {program("loongforge"), "convert", "--input-path", model, "--output-path", dir / "m.lir"},
+      16);
   CHECK(dispatched.code == 1);
   CHECK(dir.entries() == 0);
 }

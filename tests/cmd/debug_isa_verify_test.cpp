@@ -105,10 +105,12 @@ TEST_CASE("a planted fault is found, saved, replayed and told apart") {
   CHECK(std::filesystem::file_size(failing) > 1000);
   const std::string none = (dir / "none.jsonl").string();
   CHECK(verify(right, none, false).code == 0);
-  for (const Outcome& empty : {debug({"--replay", none}), debug({"--diff", none, "--against", none})}) {
+  for (const Outcome& empty :
+       {debug({"--replay", none}), debug({"--diff", none, "--against", none})}) {
     CHECK(empty.code == 65);
     CHECK(empty.out.empty());
-    CHECK(empty.err.find("no vector is in it; --save keeps failing vectors only") != std::string::npos);
+    CHECK(empty.err.find("no vector is in it; --save keeps failing vectors only") !=
+          std::string::npos);
   }
   CHECK(debug({"--diff", none, "--against", failing}).code == 1);
 
@@ -171,19 +173,23 @@ TEST_CASE("what cannot be done is refused on one line") {
   refuse({"--isa", "--seed", "3"}, 2, "counts for --isa-verify only");
   refuse({"--isa", "--against", "x"}, 2, "counts for --diff only");
   refuse({"--diff", "x"}, 2, "--against is missing");
-  refuse({"--isa-verify", kHereName, "--list", "--vectors", "5"}, 2, "--vectors has no effect with --list");
-  refuse({"--isa-verify", kHereName, "--list", "--save", "x"}, 2, "--save has no effect with --list");
+  refuse({"--isa-verify", kHereName, "--list", "--vectors", "5"}, 2,
+         "--vectors has no effect with --list");
+  refuse({"--isa-verify", kHereName, "--list", "--save", "x"}, 2,
+         "--save has no effect with --list");
   refuse({"--isa-verify", kHereName, "--save-all"}, 2, "--save-all without --save");
   refuse({"--isa-verify", kHereName, "--only", "nosuch"}, 2, "no operation here is called nosuch");
   std::filesystem::create_symlink("vectors.jsonl", dir / "link");
-  refuse({"--isa-verify", kHereName, "--save", (dir / "link").string()}, 2, "link: is a symbolic link");
+  refuse({"--isa-verify", kHereName, "--save", (dir / "link").string()}, 2,
+         "link: is a symbolic link");
   CHECK(std::filesystem::is_symlink(dir / "link"));
   refuse({"--isa-verify", kHereName, "--save", (dir / "no" / "file").string()}, 1,
          "no/file: cannot create: No such file");
   refuse({"--isa-verify", kHereName, "--ops", (dir / "none").string()}, 66, "none");
   refuse({"--isa-verify", kHereName, "--ops", write(dir / "bad.ops", "isa avx2\nrow\n")}, 65,
          "bad.ops:2: a row has at least four fields");
-  refuse({"--isa-verify", kHereName, "--ops", write(dir / "wide.ops", "isa avx2\nx ; 90 ; zmm1 ; u8 = d\n")},
+  refuse({"--isa-verify", kHereName, "--ops",
+          write(dir / "wide.ops", "isa avx2\nx ; 90 ; zmm1 ; u8 = d\n")},
          65, "wide.ops:2: zmm1 is no operand of avx2");
   refuse({"--replay", write(dir / "bad.jsonl", "{]\n")}, 65, "bad.jsonl:1");
   refuse({"--replay", (dir / "none").string()}, 66, "none");

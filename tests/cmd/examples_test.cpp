@@ -1,4 +1,5 @@
-// The examples of the documentation, run as they stand, on the tiny model under the names that they use.
+// The examples of the documentation, run as they stand, on the tiny model under the names that they
+// use.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -40,7 +41,8 @@ void check_examples(const char* name) {
   CHECK(script.find("loongforge convert") != std::string::npos);
   CHECK(script.find("loongforge train") != std::string::npos);
   const Outcome o = run({{"/bin/bash", "-c",
-                          "set -e\ncd '" + dir.path().string() + "'\nPATH='" + (binary_dir() / "bin").string() + "':$PATH\n" + script}});
+                          "set -e\ncd '" + dir.path().string() + "'\nPATH='" +
+                              (binary_dir() / "bin").string() + "':$PATH\n" + script}});
   CHECK_MESSAGE(o.code == 0, o.err);
   CHECK(fs::exists(dir / "smollm2-tuned" / "model.safetensors"));
   CHECK(fs::exists(dir / "smollm2-adapter" / "adapter_model.safetensors"));

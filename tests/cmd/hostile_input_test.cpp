@@ -1,5 +1,6 @@
-// Files made to break readers, through the commands: exit code 65, one line that names the file and the tensor (or key) at
-// fault, nothing written, little memory. What each reader refuses in detail is in tests/formats, tests/ir and tests/data_floor.
+// Files made to break readers, through the commands: exit code 65, one line that names the file and
+// the tensor (or key) at fault, nothing written, little memory. What each reader refuses in detail
+// is in tests/formats, tests/ir and tests/data_floor.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -30,7 +31,9 @@ std::string slurp(const fs::path& path) {
   text << file.rdbuf();
   return text.str();
 }
-void write(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+void write(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
 
 template <class T>
 std::string le(T value) {
@@ -53,7 +56,10 @@ std::string changed(std::string text, std::string_view from, std::string_view to
 struct Victim {
   TempDir dir;
   fs::path model = dir / "model";
-  Victim() { fs::copy(source_dir() / "scripts" / "quickstart" / "tiny_model", model, fs::copy_options::recursive); }
+  Victim() {
+    fs::copy(source_dir() / "scripts" / "quickstart" / "tiny_model", model,
+             fs::copy_options::recursive);
+  }
 
   std::string header() const {
     const std::string file = slurp(model / "model.safetensors");
@@ -81,13 +87,15 @@ constexpr bool kSanitized =
     false;
 #endif
 
-// words end in exit code 65 and one line with every part of `says`; `absent` is not there afterwards. The program has 1 GB of
-// address space: more than it needs, less than what the files claim to hold.
+// words end in exit code 65 and one line with every part of `says`; `absent` is not there
+// afterwards. The program has 1 GB of address space: more than it needs, less than what the files
+// claim to hold.
 void refuse(const std::string& command, const std::vector<std::string>& words, const Says& says,
             const fs::path& absent) {
   std::string line = kSanitized ? "" : "ulimit -v 1000000; ";
   line += "exec \"$0\" \"$@\"";
-  Launch launch{{"/bin/bash", "-c", line, program("loongforge-" + command)}, {{"LOONGFORGE_THREADS", "1"}}};
+  Launch launch{{"/bin/bash", "-c", line, program("loongforge-" + command)},
+                {{"LOONGFORGE_THREADS", "1"}}};
   launch.words.insert(launch.words.end(), words.begin(), words.end());
   const Outcome o = run(launch);
   CAPTURE(o.err);
@@ -95,13 +103,15 @@ void refuse(const std::string& command, const std::vector<std::string>& words, c
   CHECK(std::count(o.err.begin(), o.err.end(), '\n') == 1);
   CHECK(o.err.starts_with("loongforge " + command + ": "));
   CHECK(o.err.size() < 1000);
-  for (const std::string_view part : says) CHECK_MESSAGE(o.err.find(part) != std::string::npos, "the line lacks " << part);
+  for (const std::string_view part : says)
+    CHECK_MESSAGE(o.err.find(part) != std::string::npos, "the line lacks " << part);
   CHECK_FALSE(fs::exists(fs::symlink_status(absent)));
 }
 
 void refuse_convert(const Victim& victim, const Says& says) {
-  refuse("convert", {"--input-path", victim.model.string(), "--output-path", (victim.dir / "out").string()}, says,
-         victim.dir / "out");
+  refuse("convert",
+         {"--input-path", victim.model.string(), "--output-path", (victim.dir / "out").string()},
+         says, victim.dir / "out");
   CHECK(victim.dir.entries() == 1);  // no temporary folder either
 }
 
@@ -111,28 +121,40 @@ constexpr std::string_view kNorm = "\"model.norm.weight\"";
 
 TEST_CASE("hostile safetensors files") {
   const std::map<const char*, std::pair<Change, Says>> cases = {
-      {"empty file", {[](const Victim& v) { write(v.model / "model.safetensors", ""); }, {"model.safetensors"}}},
+      {"empty file",
+       {[](const Victim& v) { write(v.model / "model.safetensors", ""); }, {"model.safetensors"}}},
       {"header longer than the file",
-       {[](const Victim& v) { write(v.model / "model.safetensors", le<uint64_t>(1000) + "{}"); }, {"model.safetensors"}}},
+       {[](const Victim& v) { write(v.model / "model.safetensors", le<uint64_t>(1000) + "{}"); },
+        {"model.safetensors"}}},
       {"header of 2^63 bytes",
-       {[](const Victim& v) { write(v.model / "model.safetensors", le<uint64_t>(uint64_t{1} << 63) + "{}"); }, {"model.safetensors"}}},
+       {[](const Victim& v) {
+          write(v.model / "model.safetensors", le<uint64_t>(uint64_t{1} << 63) + "{}");
+        },
+        {"model.safetensors"}}},
       {"header that is a million brackets",
-       {[](const Victim& v) { v.put("{\"a\":" + repeated("[", 1'000'000), ""); }, {"model.safetensors", "nest"}}},
+       {[](const Victim& v) { v.put("{\"a\":" + repeated("[", 1'000'000), ""); },
+        {"model.safetensors", "nest"}}},
       {"a name that stands twice",
-       {[](const Victim& v) { v.put(changed(v.header(), kNorm, "\"model.embed_tokens.weight\""), v.data()); },
+       {[](const Victim& v) {
+          v.put(changed(v.header(), kNorm, "\"model.embed_tokens.weight\""), v.data());
+        },
         {"model.safetensors", "model.embed_tokens.weight"}}},
       {"a shape whose product overflows",
        {[](const Victim& v) {
           const std::string old = v.header();
           const size_t at = old.find("\"shape\":[", old.find(kNorm)) + 9;
-          v.put(std::string(old).replace(at, old.find(']', at) - at, "4294967296,4294967296"), v.data());
+          v.put(std::string(old).replace(at, old.find(']', at) - at, "4294967296,4294967296"),
+                v.data());
         },
         {"model.safetensors", "model.norm.weight"}}},
       {"the last bytes lack",
-       {[](const Victim& v) { v.put(v.header(), v.data().substr(0, v.data().size() - 1)); }, {"model.safetensors"}}},
-      {"bytes that no tensor has", {[](const Victim& v) { v.put(v.header(), v.data() + "x"); }, {"model.safetensors"}}},
+       {[](const Victim& v) { v.put(v.header(), v.data().substr(0, v.data().size() - 1)); },
+        {"model.safetensors"}}},
+      {"bytes that no tensor has",
+       {[](const Victim& v) { v.put(v.header(), v.data() + "x"); }, {"model.safetensors"}}},
       {"an element type that is none",
-       {[](const Victim& v) { v.edit_header("\"BF16\"", "\"BF17\""); }, {"model.safetensors", "BF17"}}},
+       {[](const Victim& v) { v.edit_header("\"BF16\"", "\"BF17\""); },
+        {"model.safetensors", "BF17"}}},
   };
   for (const auto& [name, attack] : cases) {
     CAPTURE(name);
@@ -143,7 +165,8 @@ TEST_CASE("hostile safetensors files") {
 }
 
 TEST_CASE("hostile safetensors tables: overlaps, holes, offsets that run backwards") {
-  for (const char* offsets : {"[0,8]", "[9223372036854775807,9223372036854775808]", "[-1,7]", "[8,0]"}) {
+  for (const char* offsets :
+       {"[0,8]", "[9223372036854775807,9223372036854775808]", "[-1,7]", "[8,0]"}) {
     CAPTURE(offsets);
     const Victim victim;
     const std::string old = victim.header();
@@ -157,13 +180,16 @@ TEST_CASE("hostile safetensors tables: overlaps, holes, offsets that run backwar
 void shard(const Victim& victim, const std::string& first, const std::string& second) {
   const std::string small = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
   fs::rename(victim.model / "model.safetensors", victim.model / "model-00001-of-00002.safetensors");
-  write(victim.model / "model-00002-of-00002.safetensors", le<uint64_t>(small.size()) + small + le<float>(1));
+  write(victim.model / "model-00002-of-00002.safetensors",
+        le<uint64_t>(small.size()) + small + le<float>(1));
   write(victim.model / "model.safetensors.index.json",
-        "{\"metadata\":{},\"weight_map\":{\"model.norm.weight\":\"" + first + "\",\"a\":\"" + second + "\"}}");
+        "{\"metadata\":{},\"weight_map\":{\"model.norm.weight\":\"" + first + "\",\"a\":\"" +
+            second + "\"}}");
 }
 
 TEST_CASE("hostile indices: paths that leave the folder, shards that are absent or cut") {
-  const std::string one = "model-00001-of-00002.safetensors", two = "model-00002-of-00002.safetensors";
+  const std::string one = "model-00001-of-00002.safetensors",
+                    two = "model-00002-of-00002.safetensors";
   struct Case {
     std::string first, second;
     Says says;
@@ -206,23 +232,31 @@ TEST_CASE("hostile config.json") {
     refuse_convert(victim, {"config.json", says});
   }
   const Victim evil;
-  write(evil.model / "config.json", changed(slurp(evil.model / "config.json"), "\"model_type\": \"llama\"", "\"model_type\": \"../../evil\""));
+  write(evil.model / "config.json",
+        changed(slurp(evil.model / "config.json"), "\"model_type\": \"llama\"",
+                "\"model_type\": \"../../evil\""));
   refuse_convert(evil, {"config.json", "../../evil"});
   for (const char* layers : {"1e300", "9000000000000000000", "1000000000", "-1", "0"}) {
     CAPTURE(layers);
     const Victim victim;
     std::string config = slurp(victim.model / "config.json");
     const size_t at = config.find(':', config.find("\"num_hidden_layers\"")) + 1;
-    write(victim.model / "config.json", config.replace(at, config.find_first_of(",}", at) - at, layers));
+    write(victim.model / "config.json",
+          config.replace(at, config.find_first_of(",}", at) - at, layers));
     refuse_convert(victim, {"model"});
   }
 }
 
-std::string gguf_string(std::string_view text) { return le<uint64_t>(text.size()) + std::string(text); }
+std::string gguf_string(std::string_view text) {
+  return le<uint64_t>(text.size()) + std::string(text);
+}
 
 TEST_CASE("hostile GGUF files") {
-  const auto head = [](uint64_t tensors, uint64_t keys) { return "GGUF" + le<uint32_t>(3) + le<uint64_t>(tensors) + le<uint64_t>(keys); };
-  const auto tensor = [](std::string_view name, std::initializer_list<uint64_t> dims, uint32_t type, uint64_t offset) {
+  const auto head = [](uint64_t tensors, uint64_t keys) {
+    return "GGUF" + le<uint32_t>(3) + le<uint64_t>(tensors) + le<uint64_t>(keys);
+  };
+  const auto tensor = [](std::string_view name, std::initializer_list<uint64_t> dims, uint32_t type,
+                         uint64_t offset) {
     std::string out = gguf_string(name) + le<uint32_t>(static_cast<uint32_t>(dims.size()));
     for (const uint64_t d : dims) out += le(d);
     return out + le(type) + le(offset);
@@ -232,38 +266,50 @@ TEST_CASE("hostile GGUF files") {
       {"2^60 tensors", {head(kHuge, 0), "x.gguf"}},
       {"2^60 keys", {head(0, kHuge), "x.gguf"}},
       {"a key of 2^60 bytes", {head(0, 1) + le(kHuge) + "a", "x.gguf"}},
-      {"an array of 2^60 texts", {head(0, 1) + gguf_string("k") + le<uint32_t>(9) + le<uint32_t>(8) + le(kHuge), "k"}},
+      {"an array of 2^60 texts",
+       {head(0, 1) + gguf_string("k") + le<uint32_t>(9) + le<uint32_t>(8) + le(kHuge), "k"}},
       {"arrays in arrays, a thousand deep",
-       {head(0, 1) + gguf_string("k") + le<uint32_t>(9) + repeated(le<uint32_t>(9) + le<uint64_t>(1), 1000), "k"}},
+       {head(0, 1) + gguf_string("k") + le<uint32_t>(9) +
+            repeated(le<uint32_t>(9) + le<uint64_t>(1), 1000),
+        "k"}},
       {"dimensions whose product overflows",
        {head(1, 0) + tensor("t.weight", {kHuge, kHuge}, 0, 0) + std::string(64, '\0'), "t.weight"}},
-      {"data beyond the end", {head(1, 0) + tensor("t.weight", {64}, 0, 1 << 20) + std::string(64, '\0'), "t.weight"}},
-      {"an offset that is not aligned", {head(1, 0) + tensor("t.weight", {2}, 0, 4) + std::string(99, '\0'), "t.weight"}},
-      {"a type that is none", {head(1, 0) + tensor("t.weight", {32}, 9999, 0) + std::string(64, '\0'), "t.weight"}},
-      {"five dimensions", {head(1, 0) + tensor("t.weight", {1, 1, 1, 1, 1}, 0, 0) + std::string(64, '\0'), "t.weight"}},
+      {"data beyond the end",
+       {head(1, 0) + tensor("t.weight", {64}, 0, 1 << 20) + std::string(64, '\0'), "t.weight"}},
+      {"an offset that is not aligned",
+       {head(1, 0) + tensor("t.weight", {2}, 0, 4) + std::string(99, '\0'), "t.weight"}},
+      {"a type that is none",
+       {head(1, 0) + tensor("t.weight", {32}, 9999, 0) + std::string(64, '\0'), "t.weight"}},
+      {"five dimensions",
+       {head(1, 0) + tensor("t.weight", {1, 1, 1, 1, 1}, 0, 0) + std::string(64, '\0'),
+        "t.weight"}},
   };
   for (const auto& [name, attack] : cases) {
     CAPTURE(name);
     const TempDir dir;
     write(dir / "x.gguf", attack.first);
-    refuse("convert", {"--input-path", (dir / "x.gguf").string(), "--output-path", (dir / "out").string()},
+    refuse("convert",
+           {"--input-path", (dir / "x.gguf").string(), "--output-path", (dir / "out").string()},
            {"x.gguf", attack.second}, dir / "out");
     CHECK(dir.entries() == 1);
   }
 }
 
 // A zip of one stored entry, as torch writes it.
-std::string zip_of(const std::string& name, const std::string& bytes, uint16_t method = 0, uint32_t claimed = 0) {
+std::string zip_of(const std::string& name, const std::string& bytes, uint16_t method = 0,
+                   uint32_t claimed = 0) {
   const auto size = static_cast<uint32_t>(bytes.size()), full = claimed != 0 ? claimed : size;
   const auto fields = [&] {
     return le<uint16_t>(0) + le(method) + le<uint32_t>(0) + le<uint32_t>(0) + le(size) + le(full) +
            le(static_cast<uint16_t>(name.size())) + le<uint16_t>(0);
   };
   const std::string local = "PK\x03\x04" + le<uint16_t>(20) + fields() + name + bytes;
-  const std::string central = "PK\x01\x02" + le<uint16_t>(20) + le<uint16_t>(20) + fields() + le<uint16_t>(0) + le<uint16_t>(0) +
-                              le<uint16_t>(0) + le<uint32_t>(0) + le<uint32_t>(0) + name;
+  const std::string central = "PK\x01\x02" + le<uint16_t>(20) + le<uint16_t>(20) + fields() +
+                              le<uint16_t>(0) + le<uint16_t>(0) + le<uint16_t>(0) +
+                              le<uint32_t>(0) + le<uint32_t>(0) + name;
   return local + central + "PK\x05\x06" + le<uint32_t>(0) + le<uint16_t>(1) + le<uint16_t>(1) +
-         le(static_cast<uint32_t>(central.size())) + le(static_cast<uint32_t>(local.size())) + le<uint16_t>(0);
+         le(static_cast<uint32_t>(central.size())) + le(static_cast<uint32_t>(local.size())) +
+         le<uint16_t>(0);
 }
 
 TEST_CASE("hostile torch files: nothing in them is run") {
@@ -272,13 +318,29 @@ TEST_CASE("hostile torch files: nothing in them is run") {
   const std::string command = "touch " + mark;
   const std::string text = "X" + le(static_cast<uint32_t>(command.size())) + command;  // BINUNICODE
   const std::map<const char*, std::pair<std::string, std::string_view>> cases = {
-      {"os.system", {zip_of("m/data.pkl", "\x80\x02" "cos\nsystem\n" + text + "\x85R."), "os.system"}},
-      {"builtins.eval", {zip_of("m/data.pkl", "\x80\x02" "c__builtin__\neval\n" + text + "\x85R."), "__builtin__.eval"}},
+      {"os.system",
+       {zip_of("m/data.pkl",
+               "\x80\x02"
+               "cos\nsystem\n" +
+                   text + "\x85R."),
+        "os.system"}},
+      {"builtins.eval",
+       {zip_of("m/data.pkl",
+               "\x80\x02"
+               "c__builtin__\neval\n" +
+                   text + "\x85R."),
+        "__builtin__.eval"}},
       {"an opcode that is not known", {zip_of("m/data.pkl", "\x80\x02i."), "data.pkl"}},
-      {"tuples, a million deep", {zip_of("m/data.pkl", "\x80\x02)" + std::string(1'000'000, '\x85') + "."), "pytorch_model.bin"}},
+      {"tuples, a million deep",
+       {zip_of("m/data.pkl", "\x80\x02)" + std::string(1'000'000, '\x85') + "."),
+        "pytorch_model.bin"}},
       {"a stack that is empty", {zip_of("m/data.pkl", "\x80\x02R."), "pytorch_model.bin"}},
-      {"a compressed entry that claims 4 GB", {zip_of("m/data.pkl", "abc", 8, 0xFFFFFFF0u), "compressed"}},
-      {"the old format", {"\x80\x02\x8a\x0al\xfc\x9c" "F\xf9 j\xa8P\x19.", "pytorch_model.bin"}},
+      {"a compressed entry that claims 4 GB",
+       {zip_of("m/data.pkl", "abc", 8, 0xFFFFFFF0u), "compressed"}},
+      {"the old format",
+       {"\x80\x02\x8a\x0al\xfc\x9c"
+        "F\xf9 j\xa8P\x19.",
+        "pytorch_model.bin"}},
       {"a web page", {"<html>404 Not Found</html>", "pytorch_model.bin"}},
   };
   for (const auto& [name, attack] : cases) {
@@ -296,9 +358,12 @@ TEST_CASE("hostile tokenizers and templates") {
       {"", "tokenizer.json"},
       {repeated("{\"a\":", 100'000), "nest"},
       {R"({"model":{"type":"BPE","vocab":{"a":0,"a":1},"merges":[]}})", "\"a\""},
-      {R"({"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":9000000000000000000},"merges":[]}})", "9000000000000000000"},
-      {R"({"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0},"merges":["a zz"]}})", "zz"},
-      {R"({"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":[0],"merges":[]}})", "vocab"},
+      {R"({"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":9000000000000000000},"merges":[]}})",
+       "9000000000000000000"},
+      {R"({"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{"a":0},"merges":["a zz"]}})",
+       "zz"},
+      {R"({"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":[0],"merges":[]}})",
+       "vocab"},
   };
   for (const auto& [text, says] : cases) {
     CAPTURE(text.substr(0, 80));
@@ -314,7 +379,8 @@ const fs::path& converted() {
   static const fs::path path = [] {
     const fs::path out = dir / "ir";
     const Outcome o = run({{program("loongforge-convert"), "--input-path",
-                            (source_dir() / "scripts" / "quickstart" / "tiny_model").string(), "--output-path", out.string()}});
+                            (source_dir() / "scripts" / "quickstart" / "tiny_model").string(),
+                            "--output-path", out.string()}});
     REQUIRE_MESSAGE(o.code == 0, o.err);
     return out;
   }();
@@ -325,7 +391,8 @@ TEST_CASE("hostile LoongIR folders") {
   const std::string name = "loongir_model.json";
   const std::string good = slurp(converted() / name);
   const auto number_of = [&](const char* key, const char* value) {  // of the first tensor
-    const size_t at = good.find(std::string("\"") + key + "\":", good.find("\"tensors\"")) + std::string(key).size() + 3;
+    const size_t at = good.find(std::string("\"") + key + "\":", good.find("\"tensors\"")) +
+                      std::string(key).size() + 3;
     REQUIRE(at < good.size());
     return std::string(good).replace(at, good.find_first_of(",}\n", at) - at, value);
   };
@@ -344,11 +411,14 @@ TEST_CASE("hostile LoongIR folders") {
     const TempDir dir;
     fs::copy(converted(), dir / "ir", fs::copy_options::recursive);
     write(dir / "ir" / name, text);
-    refuse("convert", {"--export", "hf", "--input-path", (dir / "ir").string(), "--output-path", (dir / "out").string()}, {"ir"},
-           dir / "out");
+    refuse("convert",
+           {"--export", "hf", "--input-path", (dir / "ir").string(), "--output-path",
+            (dir / "out").string()},
+           {"ir"}, dir / "out");
     refuse("train",
-           {"--model_path", (dir / "ir").string(), "--dataset", (source_dir() / "scripts" / "quickstart" / "records.jsonl").string(),
-            "--output_dir", (dir / "run").string()},
+           {"--model_path", (dir / "ir").string(), "--dataset",
+            (source_dir() / "scripts" / "quickstart" / "records.jsonl").string(), "--output_dir",
+            (dir / "run").string()},
            {"ir"}, dir / "run");
     CHECK(dir.entries() == 1);
   }
@@ -365,7 +435,8 @@ TEST_CASE("inputs are read through symbolic links, outputs are not written throu
     fs::create_symlink(blobs / file.filename(), file);
   }
   const auto convert = [&](const fs::path& out) {
-    return run({{program("loongforge-convert"), "--overwrite", "--input-path", victim.model.string(), "--output-path", out.string()}});
+    return run({{program("loongforge-convert"), "--overwrite", "--input-path",
+                 victim.model.string(), "--output-path", out.string()}});
   };
   CHECK(convert(victim.dir / "out").code == 0);
   CHECK(fs::exists(victim.dir / "out" / "loongir_model.json"));

@@ -120,8 +120,9 @@ TEST_CASE("several datasets and what is held out are reported, and decide what m
                  "--max_steps",       "2"};
   const Outcome o = train(data, run_words(dir / "out", words));
   REQUIRE_MESSAGE(o.code == 0, o.err);
-  for (const char* says : {"text.jsonl: 3 samples", "held out for evaluation: 4 samples; trained on: ",
-                           "mixed by interleave_over: ", "eval_loss"}) {
+  for (const char* says :
+       {"text.jsonl: 3 samples", "held out for evaluation: 4 samples; trained on: ",
+        "mixed by interleave_over: ", "eval_loss"}) {
     CAPTURE(o.err);
     CAPTURE(says);
     CHECK(o.err.find(says) != std::string::npos);

@@ -1,5 +1,3 @@
-#include "cmd/train/foreign_names.h"
-
 #include <doctest/doctest.h>
 
 #include <set>
@@ -7,6 +5,7 @@
 
 #include "cli/options_parse.h"
 #include "cmd/commands.h"
+#include "cmd/train/foreign_names.h"
 #include "support/program.h"
 
 namespace loongforge::cmd {
@@ -23,12 +22,16 @@ TEST_CASE("hints are for names that are no option, and name options that there a
     CHECK(cli::find_option(table, each.name) == nullptr);
     const std::string hint = each.hint;
     for (size_t at = hint.find("--"); at != std::string::npos; at = hint.find("--", at + 2)) {
-      std::string option = hint.substr(at + 2, hint.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-", at + 2) - at - 2);
+      std::string option = hint.substr(
+          at + 2,
+          hint.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-", at + 2) - at - 2);
       CAPTURE(option);
-      CHECK((option == "no-cache" || of_convert.contains(option) || cli::find_option(table, option) != nullptr));
+      CHECK((option == "no-cache" || of_convert.contains(option) ||
+             cli::find_option(table, option) != nullptr));
     }
   }
-  for (const char* known : {"model_name_or_path", "bf16", "stage", "lora_target_modules"}) CHECK(names.contains(known));
+  for (const char* known : {"model_name_or_path", "bf16", "stage", "lora_target_modules"})
+    CHECK(names.contains(known));
 }
 
 TEST_CASE("what users of other programs type ends in what to type here") {
@@ -39,10 +42,13 @@ TEST_CASE("what users of other programs type ends in what to type here") {
     return o.err;
   };
   CHECK(said({"--model_name_or_path", "m"}) ==
-        "loongforge train: unknown option --model_name_or_path; here: --model_path, a folder made by loongforge convert\n");
-  CHECK(said({"--bf16"}) == "loongforge train: unknown option --bf16; here: --fp8_precision bf16\n");
+        "loongforge train: unknown option --model_name_or_path; here: --model_path, a folder made "
+        "by loongforge convert\n");
+  CHECK(said({"--bf16"}) ==
+        "loongforge train: unknown option --bf16; here: --fp8_precision bf16\n");
   CHECK(said({"--stage", "sft"}) ==
-        "loongforge train: unknown option --stage; leave it out: training is supervised fine-tuning (sft)\n");
+        "loongforge train: unknown option --stage; leave it out: training is supervised "
+        "fine-tuning (sft)\n");
 }
 
 }  // namespace

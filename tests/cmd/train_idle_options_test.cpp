@@ -1,11 +1,10 @@
 // Options that are given and change nothing are told in one line, by one table; every option is
 // either in it or named here as one that always counts.
-#include "cmd/train/idle_options.h"
-
 #include <doctest/doctest.h>
 
 #include "cli/options_parse.h"
 #include "cmd/commands.h"
+#include "cmd/train/idle_options.h"
 #include "cmd/train/options.h"
 
 namespace loongforge::cmd {
@@ -80,28 +79,69 @@ TEST_CASE("a limit of checkpoints means nothing to a run that writes one") {
 
 TEST_CASE("what has an effect is not told") {
   CHECK(lines_of({}).empty());
-  CHECK(lines_of({"--warmup_ratio", "0.1", "--num_train_epochs", "2", "--eval_dataset", "e",
-                  "--per_device_eval_batch_size", "4", "--greater_is_better",
-                  "--metric_for_best_model", "loss", "--sample_prompts", "p",
-                  "--sample_temperature", "1", "--fp8_adaptive_bias", "--fp8_activations",
-                  "compute"})
-            .empty());
+  CHECK(
+      lines_of({"--warmup_ratio", "0.1", "--num_train_epochs", "2", "--eval_dataset", "e",
+                "--per_device_eval_batch_size", "4", "--greater_is_better",
+                "--metric_for_best_model", "loss", "--sample_prompts", "p", "--sample_temperature",
+                "1", "--fp8_adaptive_bias", "--fp8_activations", "compute"})
+          .empty());
 }
 
 TEST_CASE("every option has a rule or always counts") {
   // Those that are refused where they contradict, and those that count whatever stands beside them.
-  const std::set<std::string> always = {
-      "model_path", "val_size", "output_dir", "overwrite_output_dir", "adapter", "template",
-      "cutoff_len", "packing", "max_samples", "train_on_prompt", "mask_history", "text_chunks",
-      "buffer_size", "cache", "preview", "finetuning_type", "learning_rate", "lr_scheduler_type",
-      "max_steps", "per_device_train_batch_size", "gradient_accumulation_steps",
-      "global_batch_size", "reduce_lanes", "weight_decay", "adam_beta1", "adam_beta2",
-      "adam_epsilon", "max_grad_norm", "max_nonfinite_steps", "seed", "fp8_activations",
-      "fp8_scale_factor", "fp8_scale_override", "precision_override", "moments", "master",
-      "gradient_checkpointing", "show_precision", "dry_run", "eval_strategy", "eval_steps",
-      "eval_only", "sample_prompts", "save_strategy", "save_steps",
-      "load_best_model_at_end", "metric_for_best_model", "early_stopping_patience",
-      "early_stopping_threshold", "resume_from_checkpoint", "logging_steps", "report_to", "json"};
+  const std::set<std::string> always = {"model_path",
+                                        "val_size",
+                                        "output_dir",
+                                        "overwrite_output_dir",
+                                        "adapter",
+                                        "template",
+                                        "cutoff_len",
+                                        "packing",
+                                        "max_samples",
+                                        "train_on_prompt",
+                                        "mask_history",
+                                        "text_chunks",
+                                        "buffer_size",
+                                        "cache",
+                                        "preview",
+                                        "finetuning_type",
+                                        "learning_rate",
+                                        "lr_scheduler_type",
+                                        "max_steps",
+                                        "per_device_train_batch_size",
+                                        "gradient_accumulation_steps",
+                                        "global_batch_size",
+                                        "reduce_lanes",
+                                        "weight_decay",
+                                        "adam_beta1",
+                                        "adam_beta2",
+                                        "adam_epsilon",
+                                        "max_grad_norm",
+                                        "max_nonfinite_steps",
+                                        "seed",
+                                        "fp8_activations",
+                                        "fp8_scale_factor",
+                                        "fp8_scale_override",
+                                        "precision_override",
+                                        "moments",
+                                        "master",
+                                        "gradient_checkpointing",
+                                        "show_precision",
+                                        "dry_run",
+                                        "eval_strategy",
+                                        "eval_steps",
+                                        "eval_only",
+                                        "sample_prompts",
+                                        "save_strategy",
+                                        "save_steps",
+                                        "load_best_model_at_end",
+                                        "metric_for_best_model",
+                                        "early_stopping_patience",
+                                        "early_stopping_threshold",
+                                        "resume_from_checkpoint",
+                                        "logging_steps",
+                                        "report_to",
+                                        "json"};
   const std::set<std::string> ruled = options_with_effect_rules();
   for (const cli::Option& option : train_command.options) {
     const std::string name = cli::canonical_name(option);

@@ -78,22 +78,27 @@ TEST_CASE(
 }
 
 // Layers of one input in several forms; all of them in NF4 are the NF4 model.
-TEST_CASE("a model with some layers in NF4 by --quantize_override runs, with all of them as an NF4 model") {
+TEST_CASE(
+    "a model with some layers in NF4 by --quantize_override runs, with all of them as an NF4 "
+    "model") {
   const TempDir dir;
   const auto eval_loss = [&](const char* name, const std::vector<std::string>& how) {
-    std::vector<std::string> words = {program("loongforge-convert"), "--input-path", kQuickstart / "tiny_model", "--output-path",
-                                      dir / name};
+    std::vector<std::string> words = {program("loongforge-convert"), "--input-path",
+                                      kQuickstart / "tiny_model", "--output-path", dir / name};
     words.insert(words.end(), how.begin(), how.end());
     const Outcome made = run({words});
     REQUIRE_MESSAGE(made.code == 0, made.err);
-    const Outcome o = run({{program("loongforge-train"), "--model_path", dir / name, "--eval_only", "--json", "--dataset",
-                            kQuickstart / "records_eval.jsonl"}});
+    const Outcome o = run({{program("loongforge-train"), "--model_path", dir / name, "--eval_only",
+                            "--json", "--dataset", kQuickstart / "records_eval.jsonl"}});
     REQUIRE_MESSAGE(o.code == 0, o.err);
     return support::Json::parse(o.out, "stdout").at("eval_loss").as_double();
   };
-  const double nf4 = eval_loss("nf4", {"--quantize", "nf4"}), bf16 = eval_loss("bf16", {"--quantize", "bf16"});
-  CHECK(eval_loss("all", {"--quantize", "bf16", "--quantize_override", "*_proj=nf4"}) == doctest::Approx(nf4).epsilon(1e-3));
-  const double some = eval_loss("some", {"--quantize", "bf16", "--quantize_override", "*.up_proj=nf4,*.q_proj=nf4"});
+  const double nf4 = eval_loss("nf4", {"--quantize", "nf4"}),
+               bf16 = eval_loss("bf16", {"--quantize", "bf16"});
+  CHECK(eval_loss("all", {"--quantize", "bf16", "--quantize_override", "*_proj=nf4"}) ==
+        doctest::Approx(nf4).epsilon(1e-3));
+  const double some = eval_loss(
+      "some", {"--quantize", "bf16", "--quantize_override", "*.up_proj=nf4,*.q_proj=nf4"});
   CHECK(some != bf16);
   CHECK(some == doctest::Approx(bf16).epsilon(0.05));
   std::vector<std::string> words = train_words(dir / "out", {"--max_steps", "2"});

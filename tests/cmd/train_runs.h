@@ -1,4 +1,5 @@
-// Runs of loongforge-train on the tiny model that the repository carries: what the tests of the command share.
+// Runs of loongforge-train on the tiny model that the repository carries: what the tests of the
+// command share.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -25,19 +26,36 @@ inline const fs::path& tiny_model() {
   static const TempDir dir;
   static const fs::path folder = [] {
     const fs::path to = dir.path() / "tiny";
-    const Outcome o = run({{program("loongforge-convert"), "--model-name", "tiny", "--input-path", kQuickstart / "tiny_model",
-                            "--output-path", to, "--quantize", "bf16"}});
+    const Outcome o =
+        run({{program("loongforge-convert"), "--model-name", "tiny", "--input-path",
+              kQuickstart / "tiny_model", "--output-path", to, "--quantize", "bf16"}});
     REQUIRE_MESSAGE(o.code == 0, o.err);
     return to;
   }();
   return folder;
 }
 
-inline std::vector<std::string> train_words(const fs::path& output, const std::vector<std::string>& more) {
-  std::vector<std::string> words = {program("loongforge-train"), "--model_path", tiny_model(), "--dataset",
-                                    kQuickstart / "records.jsonl", "--output_dir", output, "--per_device_train_batch_size", "2",
-                                    "--gradient_accumulation_steps", "3", "--max_samples", "40", "--log-format", "json",
-                                    "--learning_rate", "2e-3", "--threads", "2"};
+inline std::vector<std::string> train_words(const fs::path& output,
+                                            const std::vector<std::string>& more) {
+  std::vector<std::string> words = {program("loongforge-train"),
+                                    "--model_path",
+                                    tiny_model(),
+                                    "--dataset",
+                                    kQuickstart / "records.jsonl",
+                                    "--output_dir",
+                                    output,
+                                    "--per_device_train_batch_size",
+                                    "2",
+                                    "--gradient_accumulation_steps",
+                                    "3",
+                                    "--max_samples",
+                                    "40",
+                                    "--log-format",
+                                    "json",
+                                    "--learning_rate",
+                                    "2e-3",
+                                    "--threads",
+                                    "2"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
@@ -69,7 +87,8 @@ inline void check_same_folder(const fs::path& a, const fs::path& b) {
     CHECK(read_text(entry.path()) == read_text(b / entry.path().filename()));
     ++files;
   }
-  CHECK(files == static_cast<size_t>(std::distance(fs::directory_iterator(b), fs::directory_iterator())));
+  CHECK(files ==
+        static_cast<size_t>(std::distance(fs::directory_iterator(b), fs::directory_iterator())));
 }
 
 }  // namespace loongforge::test

@@ -38,7 +38,8 @@ void write(const std::filesystem::path& path, const std::string& text) {
 }
 
 TEST_CASE("-h fits 80 columns where no terminal says otherwise") {
-  for (const char* command : {"loongforge-train", "loongforge-convert", "loongforge-debug", "loongforge-model-inspect"}) {
+  for (const char* command :
+       {"loongforge-train", "loongforge-convert", "loongforge-debug", "loongforge-model-inspect"}) {
     CAPTURE(command);
     const Outcome o = run({{program(command), "-h"}});
     REQUIRE(o.code == 0);
@@ -73,7 +74,10 @@ TEST_CASE("values of the wrong type or out of range") {
          {"--learning_rate", "-1"},
          2,
          "--learning_rate: '-1' is out of range; give a value above 0"});
-  check({"train", {"--fp8_precision", "fp16"}, 2, "'fp16' is not one of e4m3, e5m2, hybrid, bf16, fp32"});
+  check({"train",
+         {"--fp8_precision", "fp16"},
+         2,
+         "'fp16' is not one of e4m3, e5m2, hybrid, bf16, fp32"});
   check({"train", {"--learning_rate"}, 2, "--learning_rate needs a value"});
   check({"train",
          {"--reduce_lanes", "3", "--model_path", "m", "--dataset", "d", "--output_dir", "o"},
@@ -221,28 +225,50 @@ TEST_CASE("paths that cannot be looked at, and names that no path has, end in on
   const char* const look = ": cannot look at: ";
   check({"train", {"--model_path", loop, "--dataset", "d", "--output_dir", out}, 66, look});
   check({"train", {"--model_path", model, "--dataset", "d", "--output_dir", loop}, 1, look});
-  check({"train", {"--model_path", model, "--dataset", "d", "--output_dir", (dir / name).string()}, 1,
-         "File name too long"});
-  check({"train", {"--model_path", model, "--adapter", loop, "--dataset", "d", "--output_dir", out}, 66, look});
   check({"train",
-         {"--model_path", model, "--resume_from_checkpoint", loop, "--dataset", "d", "--output_dir", out},
+         {"--model_path", model, "--dataset", "d", "--output_dir", (dir / name).string()},
+         1,
+         "File name too long"});
+  check({"train",
+         {"--model_path", model, "--adapter", loop, "--dataset", "d", "--output_dir", out},
+         66,
+         look});
+  check({"train",
+         {"--model_path", model, "--resume_from_checkpoint", loop, "--dataset", "d", "--output_dir",
+          out},
          66,
          look});
   check({"convert", {"--input-path", loop, "--output-path", out}, 66, look});
-  check({"convert", {"--input-path", model, "--tokenizer_path", loop, "--output-path", out}, 66, look});
+  check({"convert",
+         {"--input-path", model, "--tokenizer_path", loop, "--output-path", out},
+         66,
+         look});
   check({"convert", {"--input-path", model, "--output-path", loop}, 1, look});
-  check({"convert", {"--input-path", model, "--output-path", (dir / name).string()}, 1, "File name too long"});
+  check({"convert",
+         {"--input-path", model, "--output-path", (dir / name).string()},
+         1,
+         "File name too long"});
   check({"convert", {"--export", "hf", "--input-path", loop, "--output-path", out}, 66, look});
-  check({"convert", {"--export", "gguf", "--input-path", model, "--output-path", loop + ".gguf"}, 1, look});
+  check({"convert",
+         {"--export", "gguf", "--input-path", model, "--output-path", loop + ".gguf"},
+         1,
+         look});
 
   check({"convert", {"--input-path=~/x", "--output-path", out}, 66, "a shell replaces ~"});
-  check({"convert", {"--input-path", "Qwen/Qwen3-0.6B", "--output-path", out}, 66, "nothing is downloaded"});
-  check({"train", {"--model_path", "Qwen/Qwen3-0.6B", "--dataset", "d", "--output_dir", out}, 66,
+  check({"convert",
+         {"--input-path", "Qwen/Qwen3-0.6B", "--output-path", out},
+         66,
+         "nothing is downloaded"});
+  check({"train",
+         {"--model_path", "Qwen/Qwen3-0.6B", "--dataset", "d", "--output_dir", out},
+         66,
          "nothing is downloaded"});
   const std::filesystem::path cache = dir / "models--org--name";
   std::filesystem::create_directories(cache / "snapshots" / "abc");
   check({"convert", {"--input-path", cache.string(), "--output-path", out}, 66, "/snapshots/abc"});
-  check({"convert", {"--input-path", model, "--tokenizer_path", cache.string(), "--output-path", out}, 66,
+  check({"convert",
+         {"--input-path", model, "--tokenizer_path", cache.string(), "--output-path", out},
+         66,
          "/snapshots/abc"});
 
   // What git-lfs left in place of each kind of file.
@@ -250,9 +276,11 @@ TEST_CASE("paths that cannot be looked at, and names that no path has, end in on
   for (const char* file : {"model.safetensors", "pytorch_model.bin", "tokenizer.json", "m.gguf"}) {
     const std::filesystem::path folder = dir / (std::string("of-") + file);
     std::filesystem::copy(model, folder);
-    if (file != std::string("tokenizer.json")) std::filesystem::remove(folder / "model.safetensors");
+    if (file != std::string("tokenizer.json"))
+      std::filesystem::remove(folder / "model.safetensors");
     write(folder / file, pointer);
-    const std::string said = std::string(file) + ": is a git-lfs pointer, not the file; run git lfs pull";
+    const std::string said =
+        std::string(file) + ": is a git-lfs pointer, not the file; run git lfs pull";
     check({"convert", {"--input-path", folder.string(), "--output-path", out}, 65, said.c_str()});
   }
   CHECK_FALSE(std::filesystem::exists(out));

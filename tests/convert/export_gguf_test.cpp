@@ -251,7 +251,8 @@ TEST_CASE("export_gguf: output files") {
     LF_CHECK_ERROR(export_model(options), ErrorCode::kUsage, text);
   };
   refuse(gguf_options(dir / "ir", dir / "folder"), "give a name that ends in .gguf");
-  refuse(gguf_options(dir / "ir", dir / "m.gguf", "fp8"), "--dtype fp8 is not possible with --export gguf; use bf16, fp16, fp32 or q8_0");
+  refuse(gguf_options(dir / "ir", dir / "m.gguf", "fp8"),
+         "--dtype fp8 is not possible with --export gguf; use bf16, fp16, fp32 or q8_0");
   test::write_file(dir / "m.gguf", "something else");
   refuse(gguf_options(dir / "ir", dir / "m.gguf"), "m.gguf exists");
   convert::ExportOptions options = gguf_options(dir / "ir", dir / "m.gguf");

@@ -413,9 +413,11 @@ TEST_CASE("a configuration that its tensors contradict is not exported") {
   std::string text = read_text(file);
   const size_t at = text.find("\"hidden_size\":");
   REQUIRE(at != std::string::npos);
-  const size_t digits = text.find_first_of("0123456789", at), end = text.find_first_not_of("0123456789", digits);
+  const size_t digits = text.find_first_of("0123456789", at),
+               end = text.find_first_not_of("0123456789", digits);
   text.replace(digits, end - digits, "72");
   write_text_atomic(file, text);
-  LF_CHECK_ERROR(export_model(test::export_options(dir / "ir", dir / "hf")), ErrorCode::kBadData, "loongir_model.json");
+  LF_CHECK_ERROR(export_model(test::export_options(dir / "ir", dir / "hf")), ErrorCode::kBadData,
+                 "loongir_model.json");
   CHECK_FALSE(std::filesystem::exists(dir / "hf"));
 }

@@ -41,8 +41,9 @@ TEST_CASE("a model of a family that is not supported is named, not a key that it
     std::filesystem::copy(checkpoint("llama2"), dir / "in");
     test::write_file(dir / "in" / "config.json",
                      std::string("{\"model_type\": \"") + type + "\", \"hidden_act\": \"gelu\"}");
-    refuse(test::import_options(dir / "in", dir / "m", "fp8"), dir, ErrorCode::kBadData,
-           (std::string("model_type \"") + type + "\" is not supported; known model types").c_str());
+    refuse(
+        test::import_options(dir / "in", dir / "m", "fp8"), dir, ErrorCode::kBadData,
+        (std::string("model_type \"") + type + "\" is not supported; known model types").c_str());
   }
 }
 

@@ -101,7 +101,8 @@ TEST_CASE("a template that leaves tools out is refused, not learnt from") {
     LF_CHECK_ERROR(render_turns(make_chat(source), one), ErrorCode::kBadData, what);
     LF_CHECK_ERROR(render_chat(make_chat(source), one, true), ErrorCode::kBadData, what);
   };
-  refuses(kChatMl, conversation(called), "f:9: the chat template leaves out the tool calls of messages[1]");
+  refuses(kChatMl, conversation(called),
+          "f:9: the chat template leaves out the tool calls of messages[1]");
   Conversation with_tools = conversation(asked + R"({"role":"assistant","content":"a"}])");
   CHECK(render_turns(make_chat(kChatMl), with_tools).turns.size() == 1);
   with_tools.tools = support::Json::parse(R"([{"name":"f"}])", "tools");

@@ -28,14 +28,16 @@ TEST_CASE("a mark that reaches the end is closed, also after half a character") 
   Sample s = sample();
   s.ids = {'q', 'a', 0xC3};
   s.trained = {0, 1, 1};
-  CHECK(preview(s, t, false, "f line 12") == "f line 12: 3 tokens, 2 trained on\nq[[a\xEF\xBF\xBD]]\n");
+  CHECK(preview(s, t, false, "f line 12") ==
+        "f line 12: 3 tokens, 2 trained on\nq[[a\xEF\xBF\xBD]]\n");
 }
 
 TEST_CASE("a preview as JSON: its parts, and which of them are learnt") {
-  CHECK(preview_json(sample(), test::make_tokenizer()).dump() ==
-        "{\"tokens\":9,\"trained_tokens\":2,\"parts\":[{\"text\":\"<|im_start|>q\\n\xC3\xA4\\\\x1b\","
-        "\"trained\":false},{\"text\":\"a<|im_end|>\",\"trained\":true},{\"text\":\"\\n\","
-        "\"trained\":false}]}");
+  CHECK(
+      preview_json(sample(), test::make_tokenizer()).dump() ==
+      "{\"tokens\":9,\"trained_tokens\":2,\"parts\":[{\"text\":\"<|im_start|>q\\n\xC3\xA4\\\\x1b\","
+      "\"trained\":false},{\"text\":\"a<|im_end|>\",\"trained\":true},{\"text\":\"\\n\","
+      "\"trained\":false}]}");
 }
 
 }  // namespace

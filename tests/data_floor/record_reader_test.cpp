@@ -39,7 +39,8 @@ TEST_CASE("a packed file and a second object on a line are called what they are"
     }
     return std::string("read");
   };
-  CHECK(said(std::string_view("\x1F\x8B\x08\0\0", 5), Plain::kNo) == "f: is a file of gzip; unpack it first");
+  CHECK(said(std::string_view("\x1F\x8B\x08\0\0", 5), Plain::kNo) ==
+        "f: is a file of gzip; unpack it first");
   CHECK(said("PAR1\x15", Plain::kNo) == "f: is a file of Parquet; write its records as JSON lines");
   CHECK(said("BZh is a name", Plain::kParagraphs) == "read");
   const std::string two = said(R"({"a": 1}{"b": 2})", Plain::kNo);

@@ -100,9 +100,9 @@ TEST_CASE("sharded: a tensor outside the map is left out with a warning") {
   loongforge::set_log_sink(nullptr);
   CHECK(source.tensors().size() == 2);
   CHECK(source.at("a").bytes == 4);  // from the file that the map names
-  CHECK(g_warnings.find(
-            "two.safetensors: 1 tensor is not in the index and left out, the first: a") !=
-        std::string::npos);
+  CHECK(
+      g_warnings.find("two.safetensors: 1 tensor is not in the index and left out, the first: a") !=
+      std::string::npos);
 }
 
 TEST_CASE("sharded: writing in shards and reading back") {

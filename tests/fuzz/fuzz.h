@@ -48,7 +48,8 @@ void expect_clean(std::string_view name, F&& f) {
 class Folder {
  public:
   Folder() {
-    std::string name = std::filesystem::exists("/dev/shm") ? "/dev/shm/lf-fuzz-XXXXXX" : "/tmp/lf-fuzz-XXXXXX";
+    std::string name =
+        std::filesystem::exists("/dev/shm") ? "/dev/shm/lf-fuzz-XXXXXX" : "/tmp/lf-fuzz-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) finding("cannot make " + name);
     path_ = name;
   }
@@ -90,14 +91,17 @@ inline void read_all(const formats::TensorSource& source) {
   const auto* quantized = dynamic_cast<const formats::QuantizedSource*>(&source);
   for (const formats::StoredTensor& tensor : source.tensors()) {
     std::vector<uint8_t> bytes(std::min<uint64_t>(tensor.bytes, 4096));
-    if (quantized == nullptr || quantized->quantized(tensor) == nullptr) {  // else bytes are no elements
+    if (quantized == nullptr ||
+        quantized->quantized(tensor) == nullptr) {  // else bytes are no elements
       source.read_range(tensor, 0, bytes);
       source.read_range(tensor, tensor.bytes - bytes.size(), bytes);
     }
-    if (!source.readable_f32(tensor) || tensor.elements() > left || tensor.elements() == 0) continue;
+    if (!source.readable_f32(tensor) || tensor.elements() > left || tensor.elements() == 0)
+      continue;
     left -= tensor.elements();
     const std::vector<float> values = source.read_f32(tensor);
-    if (values.size() != static_cast<size_t>(tensor.elements())) finding("a tensor of another size");
+    if (values.size() != static_cast<size_t>(tensor.elements()))
+      finding("a tensor of another size");
   }
 }
 

@@ -1,5 +1,5 @@
-// A checkpoint's manifest.json, trainer_state.json and loongforge_state.json: the first byte chooses which of them the rest is;
-// the others are in order.
+// A checkpoint's manifest.json, trainer_state.json and loongforge_state.json: the first byte
+// chooses which of them the rest is; the others are in order.
 #include <array>
 #include <cstring>
 
@@ -22,7 +22,8 @@ constexpr std::array<Part, 3> kFiles = {
 };
 
 void put(const Part& file) {
-  fuzz::folder().write(file.name, {reinterpret_cast<const uint8_t*>(file.good), std::strlen(file.good)});
+  fuzz::folder().write(file.name,
+                       {reinterpret_cast<const uint8_t*>(file.good), std::strlen(file.good)});
 }
 
 }  // namespace

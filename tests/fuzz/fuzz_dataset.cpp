@@ -7,7 +7,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace loongforge;
   if (size == 0) return 0;
   static const data::Tokenizer tokenizer = test::make_tokenizer();
-  const auto file = fuzz::folder().write(data[0] % 2 == 0 ? "data.jsonl" : "data.txt", {data + 1, size - 1});
+  const auto file =
+      fuzz::folder().write(data[0] % 2 == 0 ? "data.jsonl" : "data.txt", {data + 1, size - 1});
   fuzz::expect_clean(file.string(), [&] {
     data::DatasetOptions options;
     options.path_or_name = file.string();

@@ -1,4 +1,5 @@
-// A chat template: parsed, and rendered over a conversation. Endless loops and giant texts must end.
+// A chat template: parsed, and rendered over a conversation. Endless loops and giant texts must
+// end.
 #include "data/chat_template.h"
 #include "fuzz.h"
 
@@ -10,9 +11,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       "messages");
   static const Json tokens = Json::parse(R"({"bos_token":"<s>","eos_token":"</s>"})", "tokens");
   static const Json extra = Json::parse(
-      R"({"tools":[{"type":"function","function":{"name":"f","parameters":{"x":1}}}],"date_string":"26 Jul 2024","n":3})", "extra");
+      R"({"tools":[{"type":"function","function":{"name":"f","parameters":{"x":1}}}],"date_string":"26 Jul 2024","n":3})",
+      "extra");
   fuzz::expect_clean("chat_template.jinja", [&] {
-    const auto chat = data::ChatTemplate::from_source(fuzz::text_of(data, size), tokens, "chat_template.jinja");
+    const auto chat =
+        data::ChatTemplate::from_source(fuzz::text_of(data, size), tokens, "chat_template.jinja");
     static_cast<void>(chat.render_with_spans(messages, true, extra));
   });
   return 0;

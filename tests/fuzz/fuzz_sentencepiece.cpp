@@ -1,4 +1,5 @@
-// tokenizer.model: a SentencePiece model without a tokenizer.json beside it, then a text through it and back.
+// tokenizer.model: a SentencePiece model without a tokenizer.json beside it, then a text through it
+// and back.
 #include "data/tokenizer.h"
 #include "fuzz.h"
 
@@ -8,7 +9,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string folder = fuzz::folder().path().string();
   fuzz::expect_clean(folder, [&] {
     const data::Tokenizer tokenizer = data::Tokenizer::load(folder);
-    const auto ids = tokenizer.encode("Hello w\xC3\xB6rld, \xE4\xBD\xA0\xE5\xA5\xBD 12\n\n  <s>", true);
+    const auto ids =
+        tokenizer.encode("Hello w\xC3\xB6rld, \xE4\xBD\xA0\xE5\xA5\xBD 12\n\n  <s>", true);
     static_cast<void>(tokenizer.decode(ids, false));
     static_cast<void>(tokenizer.encode_with_offsets("a b\xE2\x96\x81", false));
   });

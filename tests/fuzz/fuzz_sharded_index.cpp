@@ -16,9 +16,12 @@ const std::filesystem::path& prepared() {
       file += header + std::string(bytes, '\0');
       fuzz::folder().write(name, {reinterpret_cast<const uint8_t*>(file.data()), file.size()});
     };
-    shard("model-00001-of-00002.safetensors",
-          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12);
-    shard("model-00002-of-00002.safetensors", R"({"c":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4);
+    shard(
+        "model-00001-of-00002.safetensors",
+        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
+        12);
+    shard("model-00002-of-00002.safetensors",
+          R"({"c":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4);
     return fuzz::folder().path();
   }();
   return path;
@@ -29,6 +32,7 @@ const std::filesystem::path& prepared() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::filesystem::path& folder = prepared();
   fuzz::folder().write("model.safetensors.index.json", {data, size});
-  fuzz::expect_clean(folder.string(), [&] { fuzz::read_all(*formats::open_hf_checkpoint(folder)); });
+  fuzz::expect_clean(folder.string(),
+                     [&] { fuzz::read_all(*formats::open_hf_checkpoint(folder)); });
   return 0;
 }

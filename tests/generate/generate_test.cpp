@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <string>
@@ -17,9 +16,11 @@ using namespace loongforge::test;
 
 namespace {
 
-// Feeds a document in pieces through a KV cache: the last token's logits of each have the bits of the full forward. Then
-// generates greedily, and each token is the largest logit of the full forward over what came before.
-void check_generation(const std::string& name, const char* quantize, const std::vector<int64_t>& pieces) {
+// Feeds a document in pieces through a KV cache: the last token's logits of each have the bits of
+// the full forward. Then generates greedily, and each token is the largest logit of the full
+// forward over what came before.
+void check_generation(const std::string& name, const char* quantize,
+                      const std::vector<int64_t>& pieces) {
   CAPTURE(name);
   CAPTURE(quantize);
   const TinyModel model(name, quantize);
@@ -31,10 +32,13 @@ void check_generation(const std::string& name, const char* quantize, const std::
   graph::PlanOptions plan = plan_for(run);
   plan.mode = graph::PlanMode::kGenerate;
   graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan), *params, pool);
-  const int64_t vocab = vocab_of(model), length = std::accumulate(pieces.begin(), pieces.end(), int64_t{0});
+  const int64_t vocab = vocab_of(model),
+                length = std::accumulate(pieces.begin(), pieces.end(), int64_t{0});
   const graph::Batch whole = random_batch({length}, vocab);
   const TinyResult full = run_tiny(model, run, whole);
-  graph::KvCache cache(length, run.recipe.precision == quant::RunPrecision::kFp32 ? kernels::Elem::kF32 : kernels::Elem::kBf16);
+  graph::KvCache cache(length, run.recipe.precision == quant::RunPrecision::kFp32
+                                   ? kernels::Elem::kF32
+                                   : kernels::Elem::kBf16);
   std::vector<float> logits(static_cast<size_t>(vocab));
   int64_t at = 0;
   for (int64_t feed : pieces) {
@@ -48,7 +52,8 @@ void check_generation(const std::string& name, const char* quantize, const std::
     request.logits = logits.data();
     executor.run(part, request);
     at += feed;
-    CHECK(std::memcmp(logits.data(), full.logits.data() + (at - 1) * vocab, logits.size() * sizeof(float)) == 0);
+    CHECK(std::memcmp(logits.data(), full.logits.data() + (at - 1) * vocab,
+                      logits.size() * sizeof(float)) == 0);
   }
   const std::vector<int32_t> prompt = {3, 9, 27};
   generate::GenerateOptions o;
@@ -69,9 +74,12 @@ void check_generation(const std::string& name, const char* quantize, const std::
 
 TEST_CASE("a generated token's logits have the bits of a full forward, in every family") {
   for (const std::string& name : golden_models()) {
-    const bool dynamic = name == "llama_dynamic";  // the same bits up to the length that the model was made for, 16
+    const bool dynamic =
+        name == "llama_dynamic";  // the same bits up to the length that the model was made for, 16
     for (const char* quantize : {"fp8", "nf4", "fp32"})
-      check_generation(name, quantize, dynamic ? std::vector<int64_t>{5, 1, 1, 6, 3} : std::vector<int64_t>{17, 1, 1, 1, 20, 1, 19});
+      check_generation(name, quantize,
+                       dynamic ? std::vector<int64_t>{5, 1, 1, 6, 3}
+                               : std::vector<int64_t>{17, 1, 1, 1, 20, 1, 19});
   }
 }
 

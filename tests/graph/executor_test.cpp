@@ -31,8 +31,10 @@ double relative(const std::vector<float>& a, const std::vector<float>& b) {
 // Keeps every third element of a row out; the same for every call, as a fixed seed would.
 class ThirdMask final : public graph::MaskSource {
  public:
-  void fill(uint32_t stream, int64_t rows, int64_t row_bytes, double, uint8_t* bits) const override {
-    for (int64_t i = 0; i < rows * row_bytes; ++i) bits[i] = static_cast<uint8_t>(0xB6 ^ (stream * 5 + static_cast<uint32_t>(i) * 3));
+  void fill(uint32_t stream, int64_t rows, int64_t row_bytes, double,
+            uint8_t* bits) const override {
+    for (int64_t i = 0; i < rows * row_bytes; ++i)
+      bits[i] = static_cast<uint8_t>(0xB6 ^ (stream * 5 + static_cast<uint32_t>(i) * 3));
   }
 };
 
@@ -64,11 +66,13 @@ TEST_CASE("losses and gradients have the same bits on every ISA") {
     const char* model;
     quant::RunPrecision format;
   };
-  // A tied head; a window, norms of heads and biases; biases everywhere; long windows of few kv heads.
-  const Case cases[] = {{"smollm2", quant::RunPrecision::kFp8},     {"smollm2", quant::RunPrecision::kBf16},
-                        {"smollm2", quant::RunPrecision::kFp32},    {"qwen3_window", quant::RunPrecision::kFp8},
-                        {"qwen3_window", quant::RunPrecision::kFp32}, {"llama_bias", quant::RunPrecision::kBf16},
-                        {"mistral", quant::RunPrecision::kFp8}};
+  // A tied head; a window, norms of heads and biases; biases everywhere; long windows of few kv
+  // heads.
+  const Case cases[] = {
+      {"smollm2", quant::RunPrecision::kFp8},       {"smollm2", quant::RunPrecision::kBf16},
+      {"smollm2", quant::RunPrecision::kFp32},      {"qwen3_window", quant::RunPrecision::kFp8},
+      {"qwen3_window", quant::RunPrecision::kFp32}, {"llama_bias", quant::RunPrecision::kBf16},
+      {"mistral", quant::RunPrecision::kFp8}};
   for (const Case& each : cases) {
     const TinyModel model(each.model, each.format == quant::RunPrecision::kFp32 ? "fp32" : "bf16");
     const graph::Batch batch = random_batch(kLengths, vocab_of(model));
@@ -112,7 +116,8 @@ TEST_CASE("gradient checkpointing changes not a bit of any family's results") {
 TEST_CASE("gradient checkpointing changes memory, not a bit of the results") {
   const TinyModel model("llama3", "bf16");
   const graph::Batch batch = random_batch(kLengths, 512);
-  for (auto format : {quant::RunPrecision::kFp8, quant::RunPrecision::kBf16, quant::RunPrecision::kFp32}) {
+  for (auto format :
+       {quant::RunPrecision::kFp8, quant::RunPrecision::kBf16, quant::RunPrecision::kFp32}) {
     for (bool full : {true, false}) {
       TinyRun run;
       run.recipe.precision = format;
@@ -127,9 +132,11 @@ TEST_CASE("gradient checkpointing changes memory, not a bit of the results") {
   TinyRun run;
   ThreadPool pool(1);
   auto params = load_tiny(model, run, pool);
-  graph::Executor saves(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  graph::Executor saves(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params,
+                        pool);
   run.plan.gradient_checkpointing = true;
-  graph::Executor recomputes(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  graph::Executor recomputes(graph::make_plan(model.reader().model(), *params, plan_for(run)),
+                             *params, pool);
   CHECK(recomputes.arena_bytes(4096) < saves.arena_bytes(4096));
 }
 
@@ -154,7 +161,9 @@ TEST_CASE("a document has the same bits alone and beside others") {
     const TinyResult together = run_tiny(model, run, all);
     for (const graph::Document& d : all.documents) {
       graph::Batch alone;
-      const auto slice = [&](const auto& v) { return std::vector<int32_t>(v.begin() + d.row, v.begin() + d.row + d.length); };
+      const auto slice = [&](const auto& v) {
+        return std::vector<int32_t>(v.begin() + d.row, v.begin() + d.row + d.length);
+      };
       alone.ids = slice(all.ids);
       alone.targets = slice(all.targets);
       alone.positions = slice(all.positions);
@@ -163,7 +172,8 @@ TEST_CASE("a document has the same bits alone and beside others") {
       const auto* theirs = together.row_loss.data() + d.row;
       CHECK(std::memcmp(one.row_loss.data(), theirs, one.row_loss.size() * sizeof(float)) == 0);
       const size_t vocab = one.logits.size() / static_cast<size_t>(d.length);
-      CHECK(std::memcmp(one.logits.data(), together.logits.data() + static_cast<size_t>(d.row) * vocab,
+      CHECK(std::memcmp(one.logits.data(),
+                        together.logits.data() + static_cast<size_t>(d.row) * vocab,
                         one.logits.size() * sizeof(float)) == 0);
     }
   }
@@ -174,15 +184,18 @@ TEST_CASE("what stands before a document in its batch does not change a bit of i
     CAPTURE(name);
     const TinyModel model(name, "fp8");
     const int64_t vocab = vocab_of(model);
-    // rope type dynamic: exact only up to the length that the model was made for (16), and refused with packing.
+    // rope type dynamic: exact only up to the length that the model was made for (16), and refused
+    // with packing.
     const bool dynamic = graph::depends_on_longest_document(model.reader().model().graph);
-    const std::vector<int64_t> lengths = dynamic ? std::vector<int64_t>{12, 16} : std::vector<int64_t>{33, 47};
+    const std::vector<int64_t> lengths =
+        dynamic ? std::vector<int64_t>{12, 16} : std::vector<int64_t>{33, 47};
     const graph::Batch first = random_batch(lengths, vocab);
     graph::Batch second = random_batch({dynamic ? 7 : 70, lengths[1]}, vocab, 99);
     const graph::Document a = first.documents[1], b = second.documents[1];
     for (int64_t t = 0; t < a.length; ++t) {
       second.ids[static_cast<size_t>(b.row + t)] = first.ids[static_cast<size_t>(a.row + t)];
-      second.targets[static_cast<size_t>(b.row + t)] = first.targets[static_cast<size_t>(a.row + t)];
+      second.targets[static_cast<size_t>(b.row + t)] =
+          first.targets[static_cast<size_t>(a.row + t)];
     }
     for (bool full : {true, false}) {
       TinyRun run;
@@ -220,8 +233,10 @@ TEST_CASE("LoRA with dropout: the gradient is the derivative of the loss") {
   const graph::Batch batch = random_batch({30, 9}, 256);
   ThreadPool pool(2);
   auto params = load_tiny(model, run, pool);
-  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
-  std::vector<float> gradients(static_cast<size_t>(params->trainable_floats())), spare(gradients.size());
+  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)),
+                           *params, pool);
+  std::vector<float> gradients(static_cast<size_t>(params->trainable_floats())),
+      spare(gradients.size());
   auto loss = [&](std::vector<float>& into) {
     graph::RunRequest request;
     request.gradients = into.data();
@@ -232,13 +247,16 @@ TEST_CASE("LoRA with dropout: the gradient is the derivative of the loss") {
   for (const graph::Trainable& t : params->trainables()) {
     // Along the gradient itself: the derivative is its length.
     double length = 0;
-    for (int64_t i = 0; i < t.size(); ++i) length += std::pow(static_cast<double>(gradients[static_cast<size_t>(t.offset + i)]), 2);
+    for (int64_t i = 0; i < t.size(); ++i)
+      length += std::pow(static_cast<double>(gradients[static_cast<size_t>(t.offset + i)]), 2);
     length = std::sqrt(length);
     const double h = 2e-3;
     auto shifted = [&](double by) {
-      const std::vector<float> before(params->masters() + t.offset, params->masters() + t.offset + t.size());
+      const std::vector<float> before(params->masters() + t.offset,
+                                      params->masters() + t.offset + t.size());
       for (int64_t i = 0; i < t.size(); ++i)
-        params->masters()[t.offset + i] += static_cast<float>(by * gradients[static_cast<size_t>(t.offset + i)] / length);
+        params->masters()[t.offset + i] +=
+            static_cast<float>(by * gradients[static_cast<size_t>(t.offset + i)] / length);
       params->refresh(pool, nullptr);
       const double value = loss(spare);
       std::copy(before.begin(), before.end(), params->masters() + t.offset);
@@ -275,7 +293,8 @@ TEST_CASE("imported FP8 checkpoints give the logits of their dequantised weights
       auto params = graph::Parameters::load(model.reader(), o, pool);
       graph::PlanOptions plan = plan_for(run);
       plan.mode = graph::PlanMode::kEval;
-      graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan), *params, pool);
+      graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan), *params,
+                               pool);
       const std::vector<float> want = golden.read_f32(golden.at("logits." + std::string(layout)));
       std::vector<float> got(want.size());
       graph::RunRequest request;
@@ -321,7 +340,8 @@ TEST_CASE("a profile counts every moment once, for the kind of work it went to")
     const Stopwatch watch;
     run_tiny(model, run, batch, nullptr, &p);
     const double whole = watch.seconds();
-    const double parts[] = {p.gemm, p.head_gemm, p.attention, p.norm, p.loss, p.quantize, p.elementwise};
+    const double parts[] = {p.gemm, p.head_gemm, p.attention,  p.norm,
+                            p.loss, p.quantize,  p.elementwise};
     double sum = p.adapter_gemm;
     for (const double part : parts) {
       CHECK(part > 0);
@@ -339,8 +359,8 @@ TEST_CASE("a document longer than the plan is refused") {
   CHECK_THROWS_AS(run_tiny(model, run, random_batch({1025}, 256)), Error);
 }
 
-// The operand that a product takes is the same bf16 image, whether four bits and their absmax or sixteen bits stand for
-// it; in fp32 the same fp32 value.
+// The operand that a product takes is the same bf16 image, whether four bits and their absmax or
+// sixteen bits stand for it; in fp32 the same fp32 value.
 TEST_CASE("QLoRA: NF4 weights give the bits of LoRA on the weights that they decode to") {
   for (const char* name : {"llama3", "smollm2", "qwen3_window"}) {
     CAPTURE(name);
@@ -355,7 +375,8 @@ TEST_CASE("QLoRA: NF4 weights give the bits of LoRA on the weights that they dec
       const ThirdMask masks;
       for (bool checkpointing : {false, true}) {
         run.plan.gradient_checkpointing = checkpointing;
-        const TinyResult coded = run_tiny(nf4, run, batch, &masks), plain = run_tiny(decoded, run, batch, &masks);
+        const TinyResult coded = run_tiny(nf4, run, batch, &masks),
+                         plain = run_tiny(decoded, run, batch, &masks);
         CHECK(coded.stats.loss_sum == plain.stats.loss_sum);
         CHECK(same_bits(coded.gradients, plain.gradients));
         CHECK(same_bits(coded.logits, plain.logits));
@@ -364,7 +385,8 @@ TEST_CASE("QLoRA: NF4 weights give the bits of LoRA on the weights that they dec
   }
 }
 
-TEST_CASE("QLoRA: the same bits on every ISA and for every number of threads, with FP8 activations") {
+TEST_CASE(
+    "QLoRA: the same bits on every ISA and for every number of threads, with FP8 activations") {
   const kernels::Isa before = kernels::active_isa();
   const TinyModel model("smollm2", "nf4");
   const graph::Batch batch = random_batch(kLengths, vocab_of(model));

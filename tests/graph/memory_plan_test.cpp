@@ -39,12 +39,14 @@ TEST_CASE("buffers that live at the same time never share memory") {
         const graph::MemoryLayout layout = graph::lay_out(plan, tokens);
         auto end = [&](size_t b) {
           const graph::BufferSpec& s = plan.buffers[b];
-          return layout.offsets[b] + static_cast<size_t>((tokens * s.cols + s.fixed) * kernels::elem_bytes(s.elem));
+          return layout.offsets[b] +
+                 static_cast<size_t>((tokens * s.cols + s.fixed) * kernels::elem_bytes(s.elem));
         };
         for (size_t a = 0; a < lives.size(); ++a) {
           REQUIRE(end(a) <= layout.total);
           for (size_t b = a + 1; b < lives.size(); ++b) {
-            const bool together = lives[a].first <= lives[b].last && lives[b].first <= lives[a].last;
+            const bool together =
+                lives[a].first <= lives[b].last && lives[b].first <= lives[a].last;
             if (together) REQUIRE((end(a) <= layout.offsets[b] || end(b) <= layout.offsets[a]));
           }
         }

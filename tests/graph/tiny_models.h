@@ -1,4 +1,5 @@
-// The golden models as LoongIR, their batches, and runs over them: what the tests of graph, train and generate share.
+// The golden models as LoongIR, their batches, and runs over them: what the tests of graph, train
+// and generate share.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,8 @@ namespace loongforge::test {
 
 class TinyModel {
  public:
-  // name: a folder of tests/data/models, or a checkpoint's path inside tests/data; quantize: nf4, fp8, bf16 or fp32.
+  // name: a folder of tests/data/models, or a checkpoint's path inside tests/data; quantize: nf4,
+  // fp8, bf16 or fp32.
   TinyModel(const std::string& name, const std::string& quantize) : folder_(dir_.path() / "ir") {
     convert::ImportOptions o;
     o.model_name = name;
@@ -53,10 +55,13 @@ class TinyModel {
   std::unique_ptr<ir::Reader> reader_;
 };
 
-inline int64_t vocab_of(const TinyModel& model) { return graph::validate(model.reader().model(), "tiny"); }
+inline int64_t vocab_of(const TinyModel& model) {
+  return graph::validate(model.reader().model(), "tiny");
+}
 
 // Documents of the given lengths with pseudo-random tokens; every second token is a target.
-inline graph::Batch random_batch(const std::vector<int64_t>& lengths, int64_t vocab, uint32_t seed = 7) {
+inline graph::Batch random_batch(const std::vector<int64_t>& lengths, int64_t vocab,
+                                 uint32_t seed = 7) {
   graph::Batch b;
   uint32_t state = seed;
   auto next = [&] { return (state = state * 1664525u + 1013904223u) >> 8; };
@@ -65,7 +70,8 @@ inline graph::Batch random_batch(const std::vector<int64_t>& lengths, int64_t vo
     for (int64_t t = 0; t < length; ++t) {
       b.ids.push_back(static_cast<int32_t>(next() % static_cast<uint32_t>(vocab)) * 2);
       const bool target = t % 2 == 1;
-      b.targets.push_back(target ? static_cast<int32_t>(next() % static_cast<uint32_t>(vocab)) * 2 : -1);
+      b.targets.push_back(target ? static_cast<int32_t>(next() % static_cast<uint32_t>(vocab)) * 2
+                                 : -1);
       b.positions.push_back(static_cast<int32_t>(t));
       b.valid += target;
     }
@@ -91,12 +97,14 @@ struct TinyResult {
 inline void fill_adapters(graph::Parameters& params, ThreadPool& pool) {
   for (const auto& [path, a] : params.adapters()) {
     float* b = params.master(a.b_t);
-    for (int64_t i = 0; i < a.rank * a.n; ++i) b[i] = 0.02f * static_cast<float>((i * 37 + 11) % 17 - 8);
+    for (int64_t i = 0; i < a.rank * a.n; ++i)
+      b[i] = 0.02f * static_cast<float>((i * 37 + 11) % 17 - 8);
   }
   params.refresh(pool, nullptr);
 }
 
-inline std::unique_ptr<graph::Parameters> load_tiny(const TinyModel& model, const TinyRun& run, ThreadPool& pool) {
+inline std::unique_ptr<graph::Parameters> load_tiny(const TinyModel& model, const TinyRun& run,
+                                                    ThreadPool& pool) {
   graph::ParameterOptions o;
   o.recipe = run.recipe;
   o.precision_overrides = run.overrides;
@@ -117,12 +125,15 @@ inline graph::PlanOptions plan_for(const TinyRun& run) {
 }
 
 inline TinyResult run_tiny(const TinyModel& model, const TinyRun& run, const graph::Batch& batch,
-                           const graph::MaskSource* masks = nullptr, graph::Profile* profile = nullptr) {
+                           const graph::MaskSource* masks = nullptr,
+                           graph::Profile* profile = nullptr) {
   ThreadPool pool(run.threads);
   auto params = load_tiny(model, run, pool);
-  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)),
+                           *params, pool);
   TinyResult result;
-  const int64_t vocab = params->weight(model.reader().model().graph.nodes.back().params.at("weight")).packed.n;
+  const int64_t vocab =
+      params->weight(model.reader().model().graph.nodes.back().params.at("weight")).packed.n;
   result.gradients.assign(static_cast<size_t>(params->trainable_floats()), 0.0f);
   result.logits.resize(batch.ids.size() * static_cast<size_t>(vocab));
   graph::RunRequest request;

@@ -33,16 +33,21 @@ TEST_CASE("what cannot be run is named with its node") {
   const Fault faults[] = {
       {[](ir::Model& m) { node(m, "swiglu").op = "gelu"; }, "op gelu is not known"},
       {[](ir::Model& m) { node(m, "swiglu").inputs.pop_back(); }, "takes 2 inputs, not 1"},
-      {[](ir::Model& m) { node(m, "swiglu").inputs[1] = node(m, "linear").name; }, "second input's columns"},
+      {[](ir::Model& m) { node(m, "swiglu").inputs[1] = node(m, "linear").name; },
+       "second input's columns"},
       {[](ir::Model& m) { node(m, "attention").inputs[0] = "nowhere"; }, "nowhere"},
       {[](ir::Model& m) { node(m, "attention").attrs.set("heads", 3); }, "attention"},
       {[](ir::Model& m) { node(m, "rope").attrs.set("head_dim", 6); }, "heads x head_dim"},
       {[](ir::Model& m) { node(m, "attention").attrs.set("window", -1); }, "window is negative"},
-      {[](ir::Model& m) { node(m, "rope", 2).attrs.set("scaling", support::Json::parse(R"({"rope_type": "linear"})", "t")); },
+      {[](ir::Model& m) {
+         node(m, "rope", 2)
+             .attrs.set("scaling", support::Json::parse(R"({"rope_type": "linear"})", "t"));
+       },
        "layers.1.self_attn.q_rope: rope scaling lacks factor"},
       {[](ir::Model& m) { node(m, "rms_norm").attrs.set("eps", 0.0); }, "eps must be positive"},
       {[](ir::Model& m) { node(m, "rms_norm").params.clear(); }, "lacks parameter weight"},
-      {[](ir::Model& m) { node(m, "linear").params["weight"] = "model.norm.weight"; }, "has rank 1"},
+      {[](ir::Model& m) { node(m, "linear").params["weight"] = "model.norm.weight"; },
+       "has rank 1"},
       {[](ir::Model& m) { m.graph.nodes.pop_back(); }, "the last node must be the output layer"},
       {[](ir::Model& m) { m.graph.nodes.clear(); }, "no nodes"},
   };
@@ -56,6 +61,7 @@ TEST_CASE("what cannot be run is named with its node") {
 TEST_CASE("only rope type dynamic looks at the longest document") {
   for (const std::string& name : golden_models()) {
     CAPTURE(name);
-    CHECK(graph::depends_on_longest_document(TinyModel(name, "bf16").reader().model().graph) == (name == "llama_dynamic"));
+    CHECK(graph::depends_on_longest_document(TinyModel(name, "bf16").reader().model().graph) ==
+          (name == "llama_dynamic"));
   }
 }

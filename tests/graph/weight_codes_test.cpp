@@ -45,15 +45,18 @@ struct Packed {
 
 }  // namespace
 
-TEST_CASE("pack_master: values, scales and statistics of every element and recipe, for any threads") {
+TEST_CASE(
+    "pack_master: values, scales and statistics of every element and recipe, for any threads") {
   const std::vector<float> x = master();
   for (const Elem elem : {Elem::kE4M3, Elem::kE5M2, Elem::kBf16, Elem::kF32}) {
-    for (const quant::ScaleRecipe scales : {quant::ScaleRecipe::kBlock, quant::ScaleRecipe::kTensorCurrent}) {
+    for (const quant::ScaleRecipe scales :
+         {quant::ScaleRecipe::kBlock, quant::ScaleRecipe::kTensorCurrent}) {
       quant::TensorStats first;
       for (int threads : {1, 3}) {
         ThreadPool pool(threads);
         Packed p(elem);
-        const quant::TensorStats stats = graph::pack_master(&p.w, {x.data(), kK, Elem::kF32}, scales, true, pool);
+        const quant::TensorStats stats =
+            graph::pack_master(&p.w, {x.data(), kK, Elem::kF32}, scales, true, pool);
         if (!graph::is_fp8(elem)) {
           CHECK(stats.elements == 0);
           continue;
@@ -90,7 +93,8 @@ TEST_CASE("a master in bf16 gives what its values in fp32 give") {
   kernels::cast(narrow.data(), Elem::kBf16, wide.data(), Elem::kF32, n, false);
   ThreadPool pool(2);
   for (const Elem elem : {Elem::kE4M3, Elem::kE5M2, Elem::kBf16, Elem::kF32}) {
-    for (const quant::ScaleRecipe scales : {quant::ScaleRecipe::kBlock, quant::ScaleRecipe::kTensorCurrent}) {
+    for (const quant::ScaleRecipe scales :
+         {quant::ScaleRecipe::kBlock, quant::ScaleRecipe::kTensorCurrent}) {
       Packed a(elem), b(elem);
       graph::pack_master(&a.w, {wide.data(), kK, Elem::kF32}, scales, true, pool);
       graph::pack_master(&b.w, {narrow.data(), kK, Elem::kBf16}, scales, true, pool);

@@ -41,10 +41,18 @@ TEST_CASE("a bit of a weight, of its scale or of the graph makes another model")
     bool of_shape;
   };
   const Change changes[] = {
-      {"checksums of a weight's rows", [&](ir::Model& m) { tensor(m, m.find_tensor("proj.weight")->crc.c_str()).crc32c ^= 1; }, false},
-      {"scales", [&](ir::Model& m) { tensor(m, m.find_tensor("proj.weight")->scale.c_str()).crc32c ^= 1; }, false},
+      {"checksums of a weight's rows",
+       [&](ir::Model& m) { tensor(m, m.find_tensor("proj.weight")->crc.c_str()).crc32c ^= 1; },
+       false},
+      {"scales",
+       [&](ir::Model& m) { tensor(m, m.find_tensor("proj.weight")->scale.c_str()).crc32c ^= 1; },
+       false},
       {"type", [&](ir::Model& m) { tensor(m, "norm.weight").dtype = tensor::DType::kBF16; }, false},
-      {"shape", [&](ir::Model& m) { tensor(m, "norm.weight").shape = {20, 2}; }, true},
+      {"shape",
+       [&](ir::Model& m) {
+         tensor(m, "norm.weight").shape = {20, 2};
+       },
+       true},
       {"attribute", [](ir::Model& m) { m.graph.nodes[1].attrs.set("eps", 1e-6); }, true},
       {"operation", [](ir::Model& m) { m.graph.nodes.pop_back(); }, true},
   };

@@ -88,7 +88,8 @@ void compare_with_hardware() {
     check("multiply", same<T>(soft.multiply(x, y), a * b));
     check("divide", same<T>(soft.divide(x, y), a / b));
     check("fma", same<T>(soft.fma(x, y, z), std::fma(T(a), T(b), T(c))));
-    // Negations through memory: GCC 15 for LoongArch turns the whole into fma(a, b, c), whose zeros differ.
+    // Negations through memory: GCC 15 for LoongArch turns the whole into fma(a, b, c), whose zeros
+    // differ.
     volatile T minus_a = -a, minus_c = -c;
     volatile T inner = std::fma(T(minus_a), T(b), T(minus_c));
     check("negated fma", same<T>(soft.fma(x, y, z, {true, true, true}), -inner));
@@ -100,9 +101,8 @@ void compare_with_hardware() {
     check("trunc", same<T>(soft.round_to_integral(x, Rounding::kZero), std::trunc(T(a))));
     check("logb", same<T>(soft.log_b(x), std::logb(T(a))));
     const Order order = soft.compare(x, y);
-    check("compare",
-          (order == Order::kLess) == (a < b) && (order == Order::kEqual) == (a == b) &&
-          (order == Order::kGreater) == (a > b));
+    check("compare", (order == Order::kLess) == (a < b) && (order == Order::kEqual) == (a == b) &&
+                         (order == Order::kGreater) == (a > b));
     if (std::fabs(T(a)) < T(1e18))
       check("llrint",
             static_cast<int64_t>(to_int(kFormat, x, Rounding::kNearestEven)) == std::llrint(T(a)));

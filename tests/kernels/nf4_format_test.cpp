@@ -20,7 +20,8 @@ TEST_CASE("nf4: the middles are the nearest fp32 and between their neighbours") 
   for (int i = 0; i < 15; ++i) {
     const double exact = (static_cast<double>(kNf4Values[i]) + kNf4Values[i + 1]) / 2;
     CHECK(nf4_middle(i) == static_cast<float>(exact));
-    CHECK(nf4_middle(i) == (kNf4Values[i] + kNf4Values[i + 1]) / 2);  // as bitsandbytes computes them
+    CHECK(nf4_middle(i) ==
+          (kNf4Values[i] + kNf4Values[i + 1]) / 2);  // as bitsandbytes computes them
     CHECK(kNf4Values[i] < nf4_middle(i));
     CHECK(nf4_middle(i) < kNf4Values[i + 1]);
   }

@@ -26,7 +26,8 @@ TEST_CASE("a pattern names a tensor or its layer") {
   CHECK_FALSE(quant::layer_match("down_proj", "model.layers.0.mlp.down_proj.weight"));
 }
 
-TEST_CASE("a pattern that counts for nothing is found: it matches nothing, or others come before it") {
+TEST_CASE(
+    "a pattern that counts for nothing is found: it matches nothing, or others come before it") {
   const std::vector<std::string> names = {"a.q_proj.weight", "a.k_proj.weight"};
   CHECK_FALSE(quant::unused_pattern({}, names));
   CHECK_FALSE(quant::unused_pattern({"*.q_proj", "*"}, names));

@@ -92,8 +92,10 @@ TEST_CASE("a recipe as one line of flags: equal lines for equal numbers only") {
 
 TEST_CASE("the text of a recipe says what an NF4 model's weights are") {
   quant::Recipe recipe;
-  CHECK(recipe.describe().find("linear weights are FP8 E4M3 in 128 x 128 blocks") != std::string::npos);
-  for (const RunPrecision precision : {RunPrecision::kFp8, RunPrecision::kBf16, RunPrecision::kFp32}) {
+  CHECK(recipe.describe().find("linear weights are FP8 E4M3 in 128 x 128 blocks") !=
+        std::string::npos);
+  for (const RunPrecision precision :
+       {RunPrecision::kFp8, RunPrecision::kBf16, RunPrecision::kFp32}) {
     recipe.precision = precision;
     const std::string text = recipe.describe(true);
     CHECK_MESSAGE(text.find("linear weights are NF4 in blocks of 64") != std::string::npos, text);
@@ -106,20 +108,26 @@ TEST_CASE("the text of a recipe: how what is rounded is scaled, and nothing of w
   recipe.scales = quant::ScaleRecipe::kDelayed;
   recipe.adaptive_bias = true;
   const std::string weights = "e4m3: linear weights are FP8 E4M3 with one scale each; ";
-  CHECK(recipe.describe() ==
-        weights + "operands bf16, sums fp32; inputs saved for the weight gradient are E4M3 with one scale a tensor "
-                  "by the largest value of the last 128 steps");
-  CHECK(recipe.describe(true).starts_with("nf4: linear weights are NF4 in blocks of 64; operands bf16"));
+  CHECK(recipe.describe() == weights +
+                                 "operands bf16, sums fp32; inputs saved for the weight gradient "
+                                 "are E4M3 with one scale a tensor "
+                                 "by the largest value of the last 128 steps");
+  CHECK(recipe.describe(true).starts_with(
+      "nf4: linear weights are NF4 in blocks of 64; operands bf16"));
   recipe.activations = quant::Activations::kCompute;
-  CHECK(recipe.describe() ==
-        weights + "inputs (E4M3) and gradients (E4M3) are rounded before use with one scale a tensor by the largest "
-                  "value of the last 128 steps, the gradients' by their histogram (adaptive bias); sums fp32");
+  CHECK(recipe.describe() == weights +
+                                 "inputs (E4M3) and gradients (E4M3) are rounded before use with "
+                                 "one scale a tensor by the largest "
+                                 "value of the last 128 steps, the gradients' by their histogram "
+                                 "(adaptive bias); sums fp32");
   recipe.activations = quant::Activations::kOff;
-  CHECK(recipe.describe() == weights + "operands bf16, sums fp32; inputs saved for the weight gradient are bf16");
+  CHECK(recipe.describe() ==
+        weights + "operands bf16, sums fp32; inputs saved for the weight gradient are bf16");
   recipe.activations = quant::Activations::kSaved;
   recipe.scales = quant::ScaleRecipe::kTensorCurrent;
   recipe.adaptive_bias = false;
-  CHECK(recipe.describe() ==
-        weights + "operands bf16, sums fp32; inputs saved for the weight gradient are E4M3 with one scale a tensor "
-                  "by its largest value");
+  CHECK(recipe.describe() == weights +
+                                 "operands bf16, sums fp32; inputs saved for the weight gradient "
+                                 "are E4M3 with one scale a tensor "
+                                 "by its largest value");
 }

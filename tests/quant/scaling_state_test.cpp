@@ -187,7 +187,8 @@ TEST_CASE(
   CHECK(chosen <= 1.05 * best);
 }
 
-TEST_CASE("what adaptive bias saturates by its rule is planned, what is beyond it or a factor's is not") {
+TEST_CASE(
+    "what adaptive bias saturates by its rule is planned, what is beyond it or a factor's is not") {
   quant::Recipe recipe;
   recipe.scales = quant::ScaleRecipe::kDelayed;
   recipe.activations = quant::Activations::kCompute;

@@ -21,7 +21,8 @@ void append_number(std::string& to, T value) {
 }
 
 inline void write_file(const std::filesystem::path& path, std::string_view bytes) {
-  std::filesystem::remove(path);  // file systems may sync a file that is cut to nothing and written anew
+  std::filesystem::remove(
+      path);  // file systems may sync a file that is cut to nothing and written anew
   std::ofstream(path, std::ios::binary)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }

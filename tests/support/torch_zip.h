@@ -13,12 +13,12 @@ namespace loongforge::test {
 struct MadeEntry {
   std::string name, data = {};
   uint16_t flags = 0, method = 0;
-  bool descriptor = false;     // sizes of the local header are 0 and follow the data
-  bool zip64 = false;          // sizes and offset stand in a ZIP64 field of the directory
-  size_t padding = 0;          // bytes of the local header's extra field
-  std::string local_name = {};      // empty: name
-  uint32_t claimed_bytes = 0;  // in the directory; 0: the data's
-  int64_t local_shift = 0;     // added to the offset in the directory
+  bool descriptor = false;      // sizes of the local header are 0 and follow the data
+  bool zip64 = false;           // sizes and offset stand in a ZIP64 field of the directory
+  size_t padding = 0;           // bytes of the local header's extra field
+  std::string local_name = {};  // empty: name
+  uint32_t claimed_bytes = 0;   // in the directory; 0: the data's
+  int64_t local_shift = 0;      // added to the offset in the directory
 };
 
 // The bytes of a zip file. zip64_end: with a ZIP64 end record and the marks of it in the old one.

@@ -55,8 +55,8 @@ constexpr Bounds kRecipeBounds = {.logits = 3e-3,
                                   .trajectory_loss = 8e-3,
                                   .trajectory_norm = 0.015};
 
-// The same for recipes that round X and dY before use: every sum goes through FP8 again, whose steps
-// are 16 times those of bf16.
+// The same for recipes that round X and dY before use: every sum goes through FP8 again, whose
+// steps are 16 times those of bf16.
 constexpr Bounds kComputeBounds = {.logits = 3e-3,
                                    .grad = 0.012,
                                    .lora_logits = 3e-3,

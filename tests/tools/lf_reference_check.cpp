@@ -46,8 +46,8 @@ int run(const std::string& model, const std::string& reference, const std::strin
   const int64_t vocab = graph::validate(reader.model(), model);
   graph::ParameterOptions options;
   options.recipe.precision = exact                 ? quant::RunPrecision::kFp32
-                   : precision == "bf16" ? quant::RunPrecision::kBf16
-                                         : quant::RunPrecision::kFp8;
+                             : precision == "bf16" ? quant::RunPrecision::kBf16
+                                                   : quant::RunPrecision::kFp8;
   auto params = graph::Parameters::load(reader, options, pool);
   graph::PlanOptions plan;
   plan.mode = graph::PlanMode::kEval;

@@ -18,10 +18,13 @@ namespace {
 
 constexpr const char* kFamilies[] = {"llama2", "llama3", "smollm2", "mistral", "qwen2", "qwen3"};
 
-std::filesystem::path model_dir(const std::string& family) { return data_dir() / "models" / family; }
+std::filesystem::path model_dir(const std::string& family) {
+  return data_dir() / "models" / family;
+}
 
 // Logits of the model in fp32, with the adapter where one is named.
-std::vector<float> logits(const ir::Reader& reader, const std::filesystem::path& adapter, const graph::Batch& batch) {
+std::vector<float> logits(const ir::Reader& reader, const std::filesystem::path& adapter,
+                          const graph::Batch& batch) {
   ThreadPool pool(2);
   TinyRun run;
   run.recipe.precision = quant::RunPrecision::kFp32;
@@ -36,7 +39,8 @@ std::vector<float> logits(const ir::Reader& reader, const std::filesystem::path&
   graph::PlanOptions plan = plan_for(run);
   plan.mode = graph::PlanMode::kEval;
   graph::Executor executor(graph::make_plan(reader.model(), *params, plan), *params, pool);
-  std::vector<float> out(batch.ids.size() * static_cast<size_t>(graph::validate(reader.model(), "test")));
+  std::vector<float> out(batch.ids.size() *
+                         static_cast<size_t>(graph::validate(reader.model(), "test")));
   graph::RunRequest request;
   request.all_logits = out.data();
   executor.run(batch, request);
@@ -53,7 +57,8 @@ double relative_l2(const std::vector<float>& got, const std::vector<float>& want
   return std::sqrt(diff / norm);
 }
 
-convert::ExportOptions export_options(const std::filesystem::path& from, const std::filesystem::path& adapter,
+convert::ExportOptions export_options(const std::filesystem::path& from,
+                                      const std::filesystem::path& adapter,
                                       const std::filesystem::path& to) {
   convert::ExportOptions o;
   o.input_path = from;
@@ -63,7 +68,8 @@ convert::ExportOptions export_options(const std::filesystem::path& from, const s
 }
 
 // Into Parameters and out again, as a run of no steps would.
-void read_and_save(const ir::Reader& reader, const std::filesystem::path& from, const std::filesystem::path& to) {
+void read_and_save(const ir::Reader& reader, const std::filesystem::path& from,
+                   const std::filesystem::path& to) {
   ThreadPool pool(1);
   graph::ParameterOptions o;
   o.lora = true;
@@ -74,7 +80,8 @@ void read_and_save(const ir::Reader& reader, const std::filesystem::path& from, 
 }
 
 void check_same_files(const std::filesystem::path& a, const std::filesystem::path& b) {
-  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) CHECK(read_text(a / name) == read_text(b / name));
+  for (const char* name : {"adapter_config.json", "adapter_model.safetensors"})
+    CHECK(read_text(a / name) == read_text(b / name));
 }
 
 }  // namespace
@@ -86,11 +93,14 @@ TEST_CASE("an untouched adapter of every family goes out as it came, trained on 
     TempDir dir;
     read_and_save(model.reader(), model_dir(family) / "adapter", dir.path());
     check_same_files(dir.path(), model_dir(family) / "adapter");
-    convert::ExportOptions o = export_options(model.folder(), model_dir(family) / "adapter", dir / "peft");
+    convert::ExportOptions o =
+        export_options(model.folder(), model_dir(family) / "adapter", dir / "peft");
     o.format = "peft";
     convert::export_model(o);
-    CHECK(read_text(dir / "peft/adapter_model.safetensors") == read_text(model_dir(family) / "adapter/adapter_model.safetensors"));
-    support::Json want = support::read_json((model_dir(family) / "adapter/adapter_config.json").string());
+    CHECK(read_text(dir / "peft/adapter_model.safetensors") ==
+          read_text(model_dir(family) / "adapter/adapter_model.safetensors"));
+    support::Json want =
+        support::read_json((model_dir(family) / "adapter/adapter_config.json").string());
     want.set("base_model_name_or_path", family);  // it named none
     CHECK(support::read_json((dir / "peft/adapter_config.json").string()) == want);
   }
@@ -101,7 +111,8 @@ TEST_CASE("merged weights give the logits of model and adapter") {
     CAPTURE(family);
     const TinyModel model(family, "fp32");
     TempDir dir;
-    convert::ExportOptions o = export_options(model.folder(), model_dir(family) / "adapter", dir / "hf");
+    convert::ExportOptions o =
+        export_options(model.folder(), model_dir(family) / "adapter", dir / "hf");
     o.dtype = "fp32";
     o.merge = true;
     convert::export_model(o);
@@ -110,11 +121,14 @@ TEST_CASE("merged weights give the logits of model and adapter") {
     in.output_path = dir / "ir";
     in.quantize = "fp32";
     convert::import_model(in);
-    const graph::Batch batch = random_batch({24, 9}, graph::validate(model.reader().model(), "test"));
-    const std::vector<float> together = logits(model.reader(), model_dir(family) / "adapter", batch);
+    const graph::Batch batch =
+        random_batch({24, 9}, graph::validate(model.reader().model(), "test"));
+    const std::vector<float> together =
+        logits(model.reader(), model_dir(family) / "adapter", batch);
     const ir::Reader merged(dir / "ir");
     CHECK(relative_l2(logits(merged, {}, batch), together) < 1e-5);
-    CHECK(relative_l2(logits(model.reader(), {}, batch), together) > 1e-2);  // the adapter does something
+    CHECK(relative_l2(logits(model.reader(), {}, batch), together) >
+          1e-2);  // the adapter does something
   }
 }
 
@@ -132,7 +146,8 @@ TEST_CASE("patterns, layers and rslora give PEFT's logits and go out as they cam
     ++batch.valid;
   }
   batch.documents.push_back({0, batch.tokens()});
-  CHECK(relative_l2(logits(model.reader(), from, batch), golden.read_f32(golden.at("logits"))) < 1e-5);
+  CHECK(relative_l2(logits(model.reader(), from, batch), golden.read_f32(golden.at("logits"))) <
+        1e-5);
   TempDir dir;
   read_and_save(model.reader(), from, dir.path());
   check_same_files(dir.path(), from);
@@ -146,7 +161,8 @@ TEST_CASE("patterns, layers and rslora give PEFT's logits and go out as they cam
   in.output_path = dir / "ir";
   in.quantize = "fp32";
   convert::import_model(in);
-  CHECK(relative_l2(logits(ir::Reader(dir / "ir"), {}, batch), golden.read_f32(golden.at("logits"))) < 1e-5);
+  CHECK(relative_l2(logits(ir::Reader(dir / "ir"), {}, batch),
+                    golden.read_f32(golden.at("logits"))) < 1e-5);
 }
 
 TEST_CASE("an adapter that was read is written back with the same tensors") {
@@ -161,7 +177,8 @@ TEST_CASE("an adapter that was read is written back with the same tensors") {
   train::load_adapter(from, *params, pool);
   TempDir dir;
   train::save_adapter(dir.path(), "", *params);
-  CHECK(read_text(dir / "adapter_model.safetensors") == read_text(from / "adapter_model.safetensors"));
+  CHECK(read_text(dir / "adapter_model.safetensors") ==
+        read_text(from / "adapter_model.safetensors"));
 }
 
 TEST_CASE("another model's adapter is refused by the module's name") {

@@ -116,7 +116,8 @@ TEST_CASE("a stream of batches goes on from every step, packed or not") {
 TEST_CASE("a buffer that is larger than the data holds a pass, not pass after pass") {
   const Stream files(4);
   data::SampleStream stream = files.open();
-  StreamedBatches source(stream, {.buffer_samples = int64_t{1} << 30, .rows_per_step = 4});  // would never be full
+  StreamedBatches source(
+      stream, {.buffer_samples = int64_t{1} << 30, .rows_per_step = 4});  // would never be full
   source.read_ahead();
   std::set<std::string> orders;
   for (int64_t step = 0; step < 12; ++step) {

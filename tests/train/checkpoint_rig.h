@@ -1,4 +1,5 @@
-// A tiny model with masters and moments of its own, ready to be saved: what the tests of checkpoints share.
+// A tiny model with masters and moments of its own, ready to be saved: what the tests of
+// checkpoints share.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,14 +16,17 @@
 namespace loongforge::test {
 
 struct CheckpointRig {
-  explicit CheckpointRig(bool full, const std::string& name = "llama3") : model(name, "bf16"), pool(2) {
+  explicit CheckpointRig(bool full, const std::string& name = "llama3")
+      : model(name, "bf16"), pool(2) {
     run.full = full;
     params = load_tiny(model, run, pool);
     make_optimizer();
     float* m = params->masters();
-    for (int64_t i = 0; i < params->trainable_floats(); ++i) m[i] += 1e-3f * static_cast<float>(i % 97);
+    for (int64_t i = 0; i < params->trainable_floats(); ++i)
+      m[i] += 1e-3f * static_cast<float>(i % 97);
     for (optim::StateArray& a : optimizer->state())
-      for (size_t i = 0; i < a.values().size(); ++i) a.values()[i] = 1e-5f * static_cast<float>((i * 31) % 1009);
+      for (size_t i = 0; i < a.values().size(); ++i)
+        a.values()[i] = 1e-5f * static_cast<float>((i * 31) % 1009);
     optimizer->set_steps(5);
     state.step = 7;
     state.tokens_seen = 1234;
@@ -30,7 +34,8 @@ struct CheckpointRig {
   }
   void make_optimizer() {
     std::vector<optim::ParameterView> views;
-    for (const graph::Trainable& t : params->trainables()) views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
+    for (const graph::Trainable& t : params->trainables())
+      views.push_back({t.name, t.rows, t.cols, t.offset, t.decay});
     optimizer = std::make_unique<optim::AdamW>(views, optim::AdamWOptions{});
   }
   train::CheckpointSource source() {
@@ -39,7 +44,8 @@ struct CheckpointRig {
     facts.epoch = 0.5;
     return {&model.reader(), params.get(), optimizer.get(), "tiny", facts};
   }
-  std::filesystem::path save(const std::filesystem::path& output_dir, int64_t step, int64_t keep = 2) {
+  std::filesystem::path save(const std::filesystem::path& output_dir, int64_t step,
+                             int64_t keep = 2) {
     state.step = step;
     return train::save_checkpoint(output_dir, state, source(), keep);
   }
@@ -47,8 +53,8 @@ struct CheckpointRig {
     for (size_t t = 0; t < params->trainables().size(); ++t) {
       const auto& a = params->trainables()[t];
       const auto& b = other.trainables()[t];
-      if (a.name != b.name ||
-          std::memcmp(params->masters() + a.offset, other.masters() + b.offset, static_cast<size_t>(a.size()) * 4) != 0)
+      if (a.name != b.name || std::memcmp(params->masters() + a.offset, other.masters() + b.offset,
+                                          static_cast<size_t>(a.size()) * 4) != 0)
         return false;
     }
     return true;

@@ -46,7 +46,8 @@ TEST_CASE("a LoRA checkpoint restores masters and moments to the bit") {
   CHECK(rig.same_masters(*before));
   CHECK(rig.optimizer->steps() == 5);
   auto a = rig.optimizer->state(), b = old_optimizer->state();
-  for (size_t i = 0; i < a.size(); ++i) CHECK(std::memcmp(a[i].values().data(), b[i].values().data(), a[i].values().size_bytes()) == 0);
+  for (size_t i = 0; i < a.size(); ++i)
+    CHECK(std::memcmp(a[i].values().data(), b[i].values().data(), a[i].values().size_bytes()) == 0);
 }
 
 TEST_CASE("a checkpoint of full fine-tuning is a LoongIR folder of the masters, in every family") {
@@ -68,11 +69,14 @@ TEST_CASE("a checkpoint of full fine-tuning is a LoongIR folder of the masters, 
     options.dtype = "fp32";
     convert::export_model(options);
     const auto exported = formats::open_tensor_source(dir / "hf");
-    CHECK(exported->tensors().size() == formats::open_tensor_source(data_dir() / "models" / name / "checkpoint")->tensors().size());
+    CHECK(
+        exported->tensors().size() ==
+        formats::open_tensor_source(data_dir() / "models" / name / "checkpoint")->tensors().size());
     for (const graph::Trainable& t : rig.params->trainables()) {
       const std::vector<float> values = exported->read_f32(exported->at(t.name));
       REQUIRE(values.size() == static_cast<size_t>(t.size()));
-      CHECK(std::memcmp(values.data(), rig.params->masters() + t.offset, values.size() * sizeof(float)) == 0);
+      CHECK(std::memcmp(values.data(), rig.params->masters() + t.offset,
+                        values.size() * sizeof(float)) == 0);
     }
   }
 }
@@ -96,7 +100,8 @@ TEST_CASE("the newest checkpoint that verifies is taken, older ones are removed 
   CHECK_FALSE(fs::exists(dir / "checkpoint-7"));
   CHECK(train::newest_checkpoint(dir.path())->filename() == "checkpoint-10");
   flip_byte(dir / "checkpoint-10" / "optimizer.safetensors", 5000);
-  LF_CHECK_ERROR(train::verify_checkpoint(dir / "checkpoint-10"), ErrorCode::kBadData, "optimizer.safetensors");
+  LF_CHECK_ERROR(train::verify_checkpoint(dir / "checkpoint-10"), ErrorCode::kBadData,
+                 "optimizer.safetensors");
   CHECK(train::newest_checkpoint(dir.path())->filename() == "checkpoint-9");
   fs::resize_file(dir / "checkpoint-9" / "adapter_model.safetensors", 100);
   CHECK(train::newest_checkpoint(dir.path())->filename() == "checkpoint-8");
@@ -128,8 +133,8 @@ TEST_CASE("the limit removes nothing that a run did not write") {
   fs::create_directory(dir / "checkpoint-99");  // does not count as the newest
   std::ofstream(dir / "checkpoint-99" / "pytorch_model.bin") << "x";
   for (int64_t step : {7, 8}) rig.save(dir.path(), step);
-  for (const char* kept : {"checkpoint-4", "checkpoint-5/notes.txt", "checkpoint-5/manifest.json", "checkpoint-7", "checkpoint-8",
-                           "checkpoint-99/pytorch_model.bin"})
+  for (const char* kept : {"checkpoint-4", "checkpoint-5/notes.txt", "checkpoint-5/manifest.json",
+                           "checkpoint-7", "checkpoint-8", "checkpoint-99/pytorch_model.bin"})
     CHECK_MESSAGE(fs::exists(dir / kept), kept);
   CHECK_FALSE(fs::exists(dir / "checkpoint-6"));
 }
@@ -143,7 +148,8 @@ TEST_CASE("what stands in a checkpoint's place is replaced when it is a folder, 
   train::verify_checkpoint(rig.save(dir.path(), 7));
   CHECK_FALSE(fs::exists(dir / "checkpoint-7" / "half"));
   std::ofstream(dir / "checkpoint-8") << "x";
-  LF_CHECK_ERROR(rig.save(dir.path(), 8), ErrorCode::kUsage, "checkpoint-8: exists and is not a folder");
+  LF_CHECK_ERROR(rig.save(dir.path(), 8), ErrorCode::kUsage,
+                 "checkpoint-8: exists and is not a folder");
   fs::create_directory_symlink("checkpoint-7", dir / "checkpoint-9");
   LF_CHECK_ERROR(rig.save(dir.path(), 9), ErrorCode::kUsage, "checkpoint-9: is a symbolic link");
   CHECK(train::newest_checkpoint(dir.path())->filename() == "checkpoint-7");
@@ -159,15 +165,18 @@ class InMemory {
     if (fs::is_directory("/dev/shm")) ::setenv("TMPDIR", "/dev/shm", 1);
   }
   ~InMemory() {
-    if (old_.empty()) ::unsetenv("TMPDIR");
-    else ::setenv("TMPDIR", old_.c_str(), 1);
+    if (old_.empty())
+      ::unsetenv("TMPDIR");
+    else
+      ::setenv("TMPDIR", old_.c_str(), 1);
   }
 
  private:
   std::string old_;
 };
 
-constexpr fs::copy_options kWithLinks = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
+constexpr fs::copy_options kWithLinks =
+    fs::copy_options::recursive | fs::copy_options::copy_symlinks;
 
 // checkpoint-5 and -6, as `keep` holds them.
 void two_checkpoints(Rig& rig, const TempDir& dir) {
@@ -186,8 +195,10 @@ void check_survives(Rig& rig, const fs::path& dir, size_t at) {
     const auto resumed = next.resume("true");
     REQUIRE(resumed.has_value());
     CHECK(resumed->filename() == (arrived ? "checkpoint-7" : "checkpoint-6"));
-    const std::set<std::string> known = {"checkpoint-5", "checkpoint-6", "checkpoint-7", "latest", ".lock"};
-    for (const auto& entry : fs::directory_iterator(dir)) CHECK(known.contains(entry.path().filename().string()));
+    const std::set<std::string> known = {"checkpoint-5", "checkpoint-6", "checkpoint-7", "latest",
+                                         ".lock"};
+    for (const auto& entry : fs::directory_iterator(dir))
+      CHECK(known.contains(entry.path().filename().string()));
   }
   rig.save(dir, 7);
   train::verify_checkpoint(dir / "checkpoint-7");
@@ -197,7 +208,9 @@ void check_survives(Rig& rig, const fs::path& dir, size_t at) {
 
 }  // namespace
 
-TEST_CASE("a save that fails at any step leaves the older checkpoint, and resume takes the newest that verifies") {
+TEST_CASE(
+    "a save that fails at any step leaves the older checkpoint, and resume takes the newest that "
+    "verifies") {
   const InMemory memory;
   for (const bool full : {false, true}) {
     Rig rig(full);
@@ -209,7 +222,8 @@ TEST_CASE("a save that fails at any step leaves the older checkpoint, and resume
     size_t errors = 0;
     for (size_t at = 0; at < steps; ++at) {
       for (const Fault fault : {Fault::kOnce, Fault::kFromThere, Fault::kShortWrite}) {
-        if (full && fault == Fault::kOnce && at % 4 != 0) continue;  // the same code: a part is enough
+        if (full && fault == Fault::kOnce && at % 4 != 0)
+          continue;  // the same code: a part is enough
         TempDir dir;
         fs::copy(ready.path(), dir.path(), kWithLinks);
         FailAt watch(at, at % 3 == 0 ? ENOSPC : at % 3 == 1 ? EIO : EROFS, fault);
@@ -228,7 +242,9 @@ TEST_CASE("a save that fails at any step leaves the older checkpoint, and resume
   }
 }
 
-TEST_CASE("a save killed at any step leaves the older checkpoint, and resume takes the newest that verifies") {
+TEST_CASE(
+    "a save killed at any step leaves the older checkpoint, and resume takes the newest that "
+    "verifies") {
   const InMemory memory;
   for (const bool full : {false, true}) {
     Rig rig(full);
@@ -250,7 +266,8 @@ TEST_CASE("the room that is asked for is a little more than a checkpoint takes")
     Rig rig(full);
     TempDir dir;
     uint64_t taken = 0;
-    for (const auto& file : fs::directory_iterator(rig.save(dir.path(), 3))) taken += file.file_size();
+    for (const auto& file : fs::directory_iterator(rig.save(dir.path(), 3)))
+      taken += file.file_size();
     const uint64_t asked = train::checkpoint_bytes(*rig.params, *rig.optimizer, rig.model.reader());
     CHECK(asked >= taken);
     CHECK(asked < taken + 2'000'000);

@@ -67,14 +67,17 @@ TEST_CASE("a probe takes the run's own first steps and measures them") {
     const Json& probe = json.at("probe");
     CHECK(probe.at("steps").as_int() == 3);  // the first one warms up
     CHECK(probe.at("tokens_per_s").as_double() > 0);
-    CHECK(probe.at("step_ms").as_double() * 3 == doctest::Approx(probe.at("seconds").as_double() * 1000));
+    CHECK(probe.at("step_ms").as_double() * 3 ==
+          doctest::Approx(probe.at("seconds").as_double() * 1000));
     // Four of the seven steps of the dataset's only epoch.
     const double tokens = json.at("tokens").as_double() * 4 / 7;
-    CHECK(probe.at("eta_s").as_double() == doctest::Approx(tokens / probe.at("tokens_per_s").as_double()));
+    CHECK(probe.at("eta_s").as_double() ==
+          doctest::Approx(tokens / probe.at("tokens_per_s").as_double()));
     CHECK(probe.at("peak_bytes").as_int() > 1'000'000);
     o.json = false;
     const std::string text = printed(o, train::memory_for_run());
-    for (const char* says : {"probe           3 steps", "tokens/s", "time to the end 00:00:0", " measured, "})
+    for (const char* says :
+         {"probe           3 steps", "tokens/s", "time to the end 00:00:0", " measured, "})
       CHECK(text.find(says) != std::string::npos);
   }
 }

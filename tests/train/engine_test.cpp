@@ -23,12 +23,14 @@ class Bench {
   Bench(const char* quantize, quant::RunPrecision format) : model_("llama3", quantize), pool_(2) {
     run_.recipe.precision = format;
     params_ = load_tiny(model_, run_, pool_);
-    executor_ = std::make_unique<graph::Executor>(graph::make_plan(model_.reader().model(), *params_, plan_for(run_)), *params_, pool_);
+    executor_ = std::make_unique<graph::Executor>(
+        graph::make_plan(model_.reader().model(), *params_, plan_for(run_)), *params_, pool_);
   }
   Summed sum(const std::vector<graph::Batch>& batches, int64_t lanes) {
     train::Engine engine(*executor_, *params_, pool_, lanes);
     const auto r = engine.step(
-        static_cast<int64_t>(batches.size()), [&](int64_t i) -> const graph::Batch& { return batches[static_cast<size_t>(i)]; },
+        static_cast<int64_t>(batches.size()),
+        [&](int64_t i) -> const graph::Batch& { return batches[static_cast<size_t>(i)]; },
         [](int64_t) -> const graph::MaskSource* { return nullptr; }, nullptr);
     return {r.stats, std::vector<float>(r.gradients, r.gradients + params_->trainable_floats())};
   }
@@ -63,16 +65,20 @@ std::vector<float> plus(std::vector<float> a, const std::vector<float>& b) {
 }
 
 // As numbers: 0 and -0 are one.
-bool equal_values(const graph::Parameters& params, const std::vector<float>& a, const std::vector<float>& b) {
+bool equal_values(const graph::Parameters& params, const std::vector<float>& a,
+                  const std::vector<float>& b) {
   for (const graph::Trainable& t : params.trainables())
     for (int64_t i = t.offset; i < t.offset + t.size(); ++i)
       if (a[static_cast<size_t>(i)] != b[static_cast<size_t>(i)]) return false;
   return true;
 }
 
-bool equal(const graph::Parameters& params, const std::vector<float>& a, const std::vector<float>& b) {
+bool equal(const graph::Parameters& params, const std::vector<float>& a,
+           const std::vector<float>& b) {
   for (const graph::Trainable& t : params.trainables())
-    if (std::memcmp(a.data() + t.offset, b.data() + t.offset, static_cast<size_t>(t.size()) * 4) != 0) return false;
+    if (std::memcmp(a.data() + t.offset, b.data() + t.offset, static_cast<size_t>(t.size()) * 4) !=
+        0)
+      return false;
   return true;
 }
 
@@ -88,7 +94,8 @@ TEST_CASE("gradients are summed by lane, then by one fixed tree") {
   }
   // Four lanes: (0, 4), (1, 5), 2, 3.
   const auto lane0 = plus(g[0], g[4]), lane1 = plus(g[1], g[5]);
-  CHECK(equal(bench.params(), bench.sum(batches, 4).gradients, plus(plus(lane0, lane1), plus(g[2], g[3]))));
+  CHECK(equal(bench.params(), bench.sum(batches, 4).gradients,
+              plus(plus(lane0, lane1), plus(g[2], g[3]))));
   // Eight lanes, two of them empty.
   CHECK(equal(bench.params(), bench.sum(batches, 8).gradients,
               plus(plus(plus(g[0], g[1]), plus(g[2], g[3])), plus(g[4], g[5]))));
@@ -101,7 +108,8 @@ TEST_CASE("gradients are summed by lane, then by one fixed tree") {
 namespace {
 
 void append(const graph::Batch& b, graph::Batch* to) {
-  for (const graph::Document& d : b.documents) to->documents.push_back({to->tokens() + d.row, d.length});
+  for (const graph::Document& d : b.documents)
+    to->documents.push_back({to->tokens() + d.row, d.length});
   to->ids.insert(to->ids.end(), b.ids.begin(), b.ids.end());
   to->targets.insert(to->targets.end(), b.targets.begin(), b.targets.end());
   to->positions.insert(to->positions.end(), b.positions.begin(), b.positions.end());
@@ -118,11 +126,13 @@ graph::Batch untrained(int64_t length) {
 
 // |a * scale_a - b * scale_b| / |b * scale_b| over all trained arrays, in float64.
 double distance(const graph::Parameters& params, const Summed& a, const Summed& b) {
-  const double scale_a = 1.0 / static_cast<double>(a.stats.valid), scale_b = 1.0 / static_cast<double>(b.stats.valid);
+  const double scale_a = 1.0 / static_cast<double>(a.stats.valid),
+               scale_b = 1.0 / static_cast<double>(b.stats.valid);
   double diff = 0, norm = 0;
   for (const graph::Trainable& t : params.trainables())
     for (int64_t i = t.offset; i < t.offset + t.size(); ++i) {
-      const double x = a.gradients[static_cast<size_t>(i)] * scale_a, y = b.gradients[static_cast<size_t>(i)] * scale_b;
+      const double x = a.gradients[static_cast<size_t>(i)] * scale_a,
+                   y = b.gradients[static_cast<size_t>(i)] * scale_b;
       diff += (x - y) * (x - y);
       norm += y * y;
     }
@@ -133,7 +143,9 @@ double mean(const Summed& s) { return s.stats.loss_sum / static_cast<double>(s.s
 
 }  // namespace
 
-TEST_CASE("how samples are cut into micro-batches does not change loss and gradients beyond 1e-5 in fp32") {
+TEST_CASE(
+    "how samples are cut into micro-batches does not change loss and gradients beyond 1e-5 in "
+    "fp32") {
   Bench bench("fp32", quant::RunPrecision::kFp32);
   std::vector<graph::Batch> ones, pairs(8), halves(2);  // 16 x 1, 8 x 2, 2 x 8, of unequal lengths
   graph::Batch all;
@@ -157,7 +169,9 @@ TEST_CASE("how samples are cut into micro-batches does not change loss and gradi
     }
 }
 
-TEST_CASE("sums 2.0 over 10 tokens and 3.0 over 5 are a loss of 0.3333: tokens count, not micro-batches") {
+TEST_CASE(
+    "sums 2.0 over 10 tokens and 3.0 over 5 are a loss of 0.3333: tokens count, not "
+    "micro-batches") {
   train::Engine::Result r;
   r.stats.loss_sum = 2.0;
   r.stats.valid = 10;
@@ -175,7 +189,8 @@ TEST_CASE("sums 2.0 over 10 tokens and 3.0 over 5 are a loss of 0.3333: tokens c
   REQUIRE(five.valid == 5);
   const Summed a = bench.sum({ten}, 1), b = bench.sum({five}, 1), both = bench.sum({ten, five}, 1);
   CHECK(mean(both) == doctest::Approx((a.stats.loss_sum + b.stats.loss_sum) / 15).epsilon(1e-12));
-  CHECK(std::abs(mean(both) - (mean(a) + mean(b)) / 2) > 1e-4);  // what a mean of means would give is another number
+  CHECK(std::abs(mean(both) - (mean(a) + mean(b)) / 2) >
+        1e-4);  // what a mean of means would give is another number
   Summed expected = a;
   expected.stats.valid = 15;
   expected.gradients = plus(a.gradients, b.gradients);
@@ -197,7 +212,8 @@ TEST_CASE("a step with fewer micro-batches than others is weighted by its own to
 }
 
 TEST_CASE("a row of padding only changes nothing") {
-  for (const auto& [quantize, format] : {std::pair{"fp32", quant::RunPrecision::kFp32}, {"fp8", quant::RunPrecision::kFp8}}) {
+  for (const auto& [quantize, format] :
+       {std::pair{"fp32", quant::RunPrecision::kFp32}, {"fp8", quant::RunPrecision::kFp8}}) {
     CAPTURE(quantize);
     Bench bench(quantize, format);
     const graph::Batch real = random_batch({37, 12}, 512, 5), padding = untrained(29);
@@ -206,8 +222,8 @@ TEST_CASE("a row of padding only changes nothing") {
     append(padding, &after);
     append(real, &before);
     // Behind the others, or as a micro-batch of its own: to the bit.
-    for (const Summed& with : {bench.sum({after}, 4), bench.sum({real, padding}, 4), bench.sum({padding, real}, 4),
-                               bench.sum({real, padding}, 1)}) {
+    for (const Summed& with : {bench.sum({after}, 4), bench.sum({real, padding}, 4),
+                               bench.sum({padding, real}, 4), bench.sum({real, padding}, 1)}) {
       CHECK(with.stats.valid == alone.stats.valid);
       CHECK(with.stats.loss_sum == alone.stats.loss_sum);
       CHECK(equal_values(bench.params(), with.gradients, alone.gradients));
@@ -216,7 +232,8 @@ TEST_CASE("a row of padding only changes nothing") {
     const Summed with = bench.sum({before}, 4);
     CHECK(with.stats.valid == alone.stats.valid);
     CHECK(std::abs(mean(with) / mean(alone) - 1) < 1e-5);
-    CHECK(distance(bench.params(), with, alone) < (format == quant::RunPrecision::kFp32 ? 1e-5 : 2e-3));
+    CHECK(distance(bench.params(), with, alone) <
+          (format == quant::RunPrecision::kFp32 ? 1e-5 : 2e-3));
   }
 }
 
@@ -226,7 +243,8 @@ TEST_CASE("a step holds no more buffers than it announces") {
   TinyModel model("llama2", "fp8");
   TinyRun run;
   auto params = load_tiny(model, run, pool);
-  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)),
+                           *params, pool);
   CHECK(train::Engine(executor, *params, pool, 1).buffers_needed(1) == 1);
   CHECK(train::Engine(executor, *params, pool, 1).buffers_needed(9) == 2);
   CHECK(train::Engine(executor, *params, pool, 8).buffers_needed(8) == 4);

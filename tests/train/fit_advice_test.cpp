@@ -16,16 +16,26 @@ namespace {
 train::TrainOptions with_flags(train::TrainOptions o, const std::string& flags) {
   std::istringstream words(flags);
   for (std::string flag; words >> flag;) {
-    if (flag == "--gradient_checkpointing") o.gradient_checkpointing = true;
-    else if (flag == "--per_device_train_batch_size") words >> o.per_device_train_batch_size;
-    else if (flag == "--gradient_accumulation_steps") words >> o.gradient_accumulation_steps;
-    else if (flag == "--reduce_lanes") words >> o.reduce_lanes;
-    else if (flag == "--cutoff_len") words >> o.cutoff_len;
-    else if (std::string word; flag == "--fp8_precision" && words >> word && word == "e4m3") o.recipe.precision = quant::RunPrecision::kFp8;
-    else if (flag == "--finetuning_type" && words >> word && word == "lora") o.finetuning_type = train::FinetuningType::kLora;
-    else if (flag == "--moments" && words >> word) o.moments = *optim::parse_moment_format(word);
-    else if (flag == "--master" && words >> word && word == "bf16") o.bf16_masters = true;
-    else FAIL("unknown advice " << flag);
+    if (flag == "--gradient_checkpointing")
+      o.gradient_checkpointing = true;
+    else if (flag == "--per_device_train_batch_size")
+      words >> o.per_device_train_batch_size;
+    else if (flag == "--gradient_accumulation_steps")
+      words >> o.gradient_accumulation_steps;
+    else if (flag == "--reduce_lanes")
+      words >> o.reduce_lanes;
+    else if (flag == "--cutoff_len")
+      words >> o.cutoff_len;
+    else if (std::string word; flag == "--fp8_precision" && words >> word && word == "e4m3")
+      o.recipe.precision = quant::RunPrecision::kFp8;
+    else if (flag == "--finetuning_type" && words >> word && word == "lora")
+      o.finetuning_type = train::FinetuningType::kLora;
+    else if (flag == "--moments" && words >> word)
+      o.moments = *optim::parse_moment_format(word);
+    else if (flag == "--master" && words >> word && word == "bf16")
+      o.bf16_masters = true;
+    else
+      FAIL("unknown advice " << flag);
   }
   return o;
 }
@@ -34,7 +44,8 @@ train::TrainOptions with_flags(train::TrainOptions o, const std::string& flags) 
 train::MemoryForecast forecast(const train::TrainOptions& o) {
   train::Session session(o, captured_output());
   const train::TrainingData data = load_data(session);
-  auto params = graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
+  auto params =
+      graph::Parameters::declare(session.reader(), session.parameter_options(), session.pool());
   train::MemoryForecast m = train::forecast_memory(session, train::shape_of(o, data), *params);
   m.process = 0;
   return m;

@@ -23,7 +23,8 @@ quant::StatsMap two_tensors() {
 
 }  // namespace
 
-TEST_CASE("a step's FP8 figures: shares over all tensors, the least headroom, saturated gradients") {
+TEST_CASE(
+    "a step's FP8 figures: shares over all tensors, the least headroom, saturated gradients") {
   train::StepFacts facts;
   train::fill_fp8_facts(two_tensors(), &facts);
   CHECK(facts.fp8_overflow == 0.005);
@@ -49,7 +50,9 @@ TEST_CASE("statistics as JSON: every figure of every tensor, null where there is
   const support::Json json = train::fp8_stats_json(map);
   CHECK(json.as_object().size() == 3);
   const support::Json& b = json.at("b.grad");
-  for (const char* key : {"format", "overflow", "underflow", "headroom", "amax", "rel_rms", "error_std"}) CHECK(b.contains(key));
+  for (const char* key :
+       {"format", "overflow", "underflow", "headroom", "amax", "rel_rms", "error_std"})
+    CHECK(b.contains(key));
   CHECK(b.at("overflow").as_double() == 0.02);
   CHECK(json.at("z.input").at("headroom").is_null());
 }

@@ -68,7 +68,8 @@ TEST_CASE("a run does not write into what it reads, nor into a model, a checkpoi
   refused(place.dir / "hf", "is a Hugging Face model");
   refused(place.dir / "x\xff", "is not UTF-8");
   refused("~/out", "starts with a ~");
-  for (const char* good : {"out", "hf/out", "m.lir2", "run", "run/next", "full", "new/deep/out", "m.lir/../out"}) {
+  for (const char* good :
+       {"out", "hf/out", "m.lir2", "run", "run/next", "full", "new/deep/out", "m.lir/../out"}) {
     CAPTURE(good);
     place.o.output_dir = place.dir / good;
     train::check_paths(place.o);

@@ -53,8 +53,10 @@ TEST_CASE("of metrics, what a continued run takes again is cut off, and nothing 
   const auto file = dir / "metrics.jsonl";
   train::cut_metrics(file, 5);  // absent
   CHECK(dir.entries() == 0);
-  const std::string head = "{\"event\":\"eval\",\"step\":0}\n{\"event\":\"step\",\"step\":199}\n{\"event\":\"step\",\"step\":200}\n"
-                           "{\"event\":\"eval\",\"step\":200}\n";
+  const std::string head =
+      "{\"event\":\"eval\",\"step\":0}\n{\"event\":\"step\",\"step\":199}\n{\"event\":\"step\","
+      "\"step\":200}\n"
+      "{\"event\":\"eval\",\"step\":200}\n";
   const std::string tail = "{\"event\":\"step\",\"step\":201}\n{\"event\":\"eval\",\"step\":213}\n";
   const std::string others = "# a note\n{\"mine\":1}\n[201]\n\n";
   write_file(file, head + tail + others + "{\"event\":\"step\",\"st");

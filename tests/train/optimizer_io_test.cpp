@@ -14,7 +14,9 @@ using optim::MomentFormat;
 
 namespace {
 
-std::vector<optim::ParameterView> views() { return {{"a", 3, 130, 0, true}, {"b", 1, 17, 400, false}}; }
+std::vector<optim::ParameterView> views() {
+  return {{"a", 3, 130, 0, true}, {"b", 1, 17, 400, false}};
+}
 
 optim::AdamW make(MomentFormat moments, train::Sm4Rounding* rounding) {
   optim::AdamWOptions options;
@@ -27,7 +29,8 @@ void train_a_little(optim::AdamW* adamw) {
   ThreadPool pool(1);
   std::vector<float> p(420, 0.5f), g(420);
   for (int step = 1; step <= 3; ++step) {
-    for (size_t i = 0; i < g.size(); ++i) g[i] = 1e-3f * static_cast<float>((i * 37 + static_cast<size_t>(step)) % 101) - 0.05f;
+    for (size_t i = 0; i < g.size(); ++i)
+      g[i] = 1e-3f * static_cast<float>((i * 37 + static_cast<size_t>(step)) % 101) - 0.05f;
     adamw->step(p.data(), g.data(), 1e-3, 1.0, pool);
   }
 }
@@ -49,14 +52,17 @@ TEST_CASE("moments come back to the bit, and as numbers where the format differs
       const auto state = read.state(), want = written.state();
       if (from == to) {
         for (size_t i = 0; i < state.size(); ++i)
-          CHECK(std::equal(state[i].bytes.begin(), state[i].bytes.end(), want[i].bytes.begin(), want[i].bytes.end()));
+          CHECK(std::equal(state[i].bytes.begin(), state[i].bytes.end(), want[i].bytes.begin(),
+                           want[i].bytes.end()));
       }
       if (to != MomentFormat::kF32) continue;
       // As numbers: within the format's last place of what fp32 would hold.
       optim::AdamW exact = make(MomentFormat::kF32, &rounding);
       train_a_little(&exact);
       const auto numbers = exact.state();
-      const double bound = from == MomentFormat::kF32 ? 0 : from == MomentFormat::kBf16 ? 0.03 : 0.5;
+      const double bound = from == MomentFormat::kF32    ? 0
+                           : from == MomentFormat::kBf16 ? 0.03
+                                                         : 0.5;
       double diff = 0, norm = 0;
       for (size_t i = 0; i < numbers.size(); ++i)
         for (size_t j = 0; j < numbers[i].values().size(); ++j) {
@@ -75,7 +81,8 @@ TEST_CASE("a state that is not this optimizer's is refused by name") {
   train_a_little(&written);
   train::write_optimizer(dir.path(), written);
   optim::AdamW late = make(MomentFormat::kFp8, &rounding);
-  LF_CHECK_ERROR(train::read_optimizer(dir.path(), 2, late), ErrorCode::kBadData, "after how many steps");
+  LF_CHECK_ERROR(train::read_optimizer(dir.path(), 2, late), ErrorCode::kBadData,
+                 "after how many steps");
   for (const MomentFormat to : {MomentFormat::kF32, MomentFormat::kFp8}) {
     optim::AdamWOptions options;
     options.moments = to;

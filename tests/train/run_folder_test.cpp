@@ -44,7 +44,8 @@ static void make_checkpoint(const fs::path& folder) {
 TEST_CASE("what a killed run left half written goes") {
   TempDir dir;
   const fs::path out = dir / "out";
-  for (const char* name : {".checkpoint-3.tmp-99999999-0", "checkpoint-2", ".checkpoint-1.old-99999999"}) {
+  for (const char* name :
+       {".checkpoint-3.tmp-99999999-0", "checkpoint-2", ".checkpoint-1.old-99999999"}) {
     fs::create_directories(out / name);
     write_file(out / name / "f", "x");
   }
@@ -66,9 +67,11 @@ TEST_CASE("what an earlier run wrote goes when it is asked for, and nothing else
   fs::create_directory_symlink("checkpoint-2", out / "latest");
   make_checkpoint(out / "checkpoint-2.keep");
   make_checkpoint(out / "checkpoint-best");
-  for (const char* name : {"checkpoint-7", "runs", "runs/other"}) fs::create_directories(out / name);
-  for (const char* name : {"metrics.jsonl", "trainer_state.json", "runs/events.out.tfevents.1.h.2.0", "notes.txt",
-                           "checkpoint-7/notes.txt", "runs/other/f", "runs/f", "checkpoint-x"})
+  for (const char* name : {"checkpoint-7", "runs", "runs/other"})
+    fs::create_directories(out / name);
+  for (const char* name :
+       {"metrics.jsonl", "trainer_state.json", "runs/events.out.tfevents.1.h.2.0", "notes.txt",
+        "checkpoint-7/notes.txt", "runs/other/f", "runs/f", "checkpoint-x"})
     write_file(out / name, "x");
   {
     train::RunFolder folder(out);
@@ -79,11 +82,12 @@ TEST_CASE("what an earlier run wrote goes when it is asked for, and nothing else
   {
     train::RunFolder folder(out);
     folder.begin(true, 0, 1);
-    for (const char* name : {"checkpoint-1", "checkpoint-2", "latest", "metrics.jsonl", "trainer_state.json",
-                             "runs/events.out.tfevents.1.h.2.0"})
+    for (const char* name : {"checkpoint-1", "checkpoint-2", "latest", "metrics.jsonl",
+                             "trainer_state.json", "runs/events.out.tfevents.1.h.2.0"})
       CHECK_FALSE_MESSAGE(fs::exists(fs::symlink_status(out / name)), name);
-    for (const char* name : {"checkpoint-2.keep/manifest.json", "checkpoint-best/manifest.json", "checkpoint-7/notes.txt",
-                             "runs/other/f", "runs/f", "notes.txt", "checkpoint-x"})
+    for (const char* name :
+         {"checkpoint-2.keep/manifest.json", "checkpoint-best/manifest.json",
+          "checkpoint-7/notes.txt", "runs/other/f", "runs/f", "notes.txt", "checkpoint-x"})
       CHECK_MESSAGE(fs::exists(out / name), name);
   }
   fs::remove_all(out / "runs");
@@ -97,12 +101,14 @@ TEST_CASE("what an earlier run wrote goes when it is asked for, and nothing else
 TEST_CASE("a file that somebody put into a checkpoint is never lost with it") {
   TempDir dir;
   const fs::path out = dir / "out";
-  for (const char* name : {"checkpoint-3", "checkpoint-4", "checkpoint-5"}) make_checkpoint(out / name);
+  for (const char* name : {"checkpoint-3", "checkpoint-4", "checkpoint-5"})
+    make_checkpoint(out / name);
   write_file(out / "metrics.jsonl", "x");
   const auto refused = [&](bool remove_old, int64_t from, const char* says) {
     train::RunFolder folder(out);
     LF_CHECK_ERROR(folder.begin(remove_old, from, 9), ErrorCode::kUsage, says);
-    for (const char* kept : {"checkpoint-3/manifest.json", "checkpoint-4/manifest.json", "metrics.jsonl"})
+    for (const char* kept :
+         {"checkpoint-3/manifest.json", "checkpoint-4/manifest.json", "metrics.jsonl"})
       CHECK(fs::exists(out / kept));
   };
   write_file(out / "checkpoint-4" / "notes.txt", "mine");
@@ -147,7 +153,8 @@ TEST_CASE("final is relative inside the folder, and names what lies elsewhere") 
   CHECK(fs::read_symlink(dir / "out" / "final") == dir / "other" / "checkpoint-4");
 }
 
-TEST_CASE("a copy whose links became folders is refused before the run, not at its first checkpoint") {
+TEST_CASE(
+    "a copy whose links became folders is refused before the run, not at its first checkpoint") {
   TempDir dir;
   make_checkpoint(dir / "out" / "checkpoint-3");
   make_checkpoint(dir / "out" / "latest");

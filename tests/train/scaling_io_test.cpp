@@ -19,9 +19,11 @@ quant::Recipe adaptive() {
   return recipe;
 }
 
-void write_one(const std::filesystem::path& folder, const std::string& name, const std::vector<float>& values) {
-  formats::SafetensorsWriter writer(folder / train::kScalingFile,
-                                    {{name, tensor::DType::kF32, {static_cast<int64_t>(values.size())}}}, {});
+void write_one(const std::filesystem::path& folder, const std::string& name,
+               const std::vector<float>& values) {
+  formats::SafetensorsWriter writer(
+      folder / train::kScalingFile,
+      {{name, tensor::DType::kF32, {static_cast<int64_t>(values.size())}}}, {});
   writer.write(name, {reinterpret_cast<const uint8_t*>(values.data()), values.size() * 4});
   writer.finish();
 }

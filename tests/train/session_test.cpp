@@ -25,14 +25,16 @@ TEST_CASE("options that no run can have are named") {
       {[](auto& o) { o.cutoff_len = 1; }, "--cutoff_len"},
       {[](auto& o) { o.lora_dropout = 1; }, "--lora_dropout"},
       {[](auto& o) { o.reduce_lanes = 6; }, "--reduce_lanes 6 is no power of two"},
-      {[](auto& o) { o.global_batch_size = 1, o.per_device_train_batch_size = 2; }, "--global_batch_size"},
+      {[](auto& o) { o.global_batch_size = 1, o.per_device_train_batch_size = 2; },
+       "--global_batch_size"},
       {[](auto& o) { o.recipe.scale_factor = 0; }, "--fp8_scale_factor"},
       {[](auto& o) { o.warmup_ratio = 1.5; }, "--warmup_ratio"},
       {[](auto& o) { o.learning_rate = -1; }, "--learning_rate"},
       {[](auto& o) { o.adam_beta2 = 1; }, "--adam_beta1"},
       {[](auto& o) { o.eval_strategy = train::Strategy::kSteps; }, "--eval_steps"},
       {[](auto& o) { o.save_total_limit = 1; }, "--save_total_limit"},
-      {[](auto& o) { o.finetuning_type = train::FinetuningType::kFull, o.adapter_path = "a"; }, "--adapter_path"},
+      {[](auto& o) { o.finetuning_type = train::FinetuningType::kFull, o.adapter_path = "a"; },
+       "--adapter_path"},
   };
   for (const Fault& fault : faults) {
     train::TrainOptions o = good;

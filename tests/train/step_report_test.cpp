@@ -13,7 +13,9 @@ using namespace loongforge;
 namespace {
 
 std::vector<std::pair<LogLevel, std::string>> g_lines;
-void collect(LogLevel level, std::string_view text) { g_lines.emplace_back(level, std::string(text)); }
+void collect(LogLevel level, std::string_view text) {
+  g_lines.emplace_back(level, std::string(text));
+}
 
 }  // namespace
 
@@ -26,7 +28,8 @@ TEST_CASE("a step's JSON object holds what scripts read") {
   f.tokens_per_s = 100.04;
   f.mem_mb = 900;
   const support::Json json = train::step_json(f);
-  for (const char* key : {"step", "loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "mem_mb", "fp8_overflow"})
+  for (const char* key :
+       {"step", "loss", "lr", "grad_norm", "tokens_per_s", "step_ms", "mem_mb", "fp8_overflow"})
     CHECK(json.contains(key));
   CHECK(json.at("step").as_int() == 3);
   CHECK(json.at("loss").as_double() == 1.25);
@@ -75,12 +78,16 @@ TEST_CASE("overflow messages keep their phrase, are summed and come at most ever
   g_lines.clear();
   set_log_sink(collect);
   train::OverflowReporter reporter(train::OverflowLogLevel::kError);
-  for (int64_t step = 1; step <= 60; ++step) reporter.add(step, {{"layers.3.mlp.down_proj", 2}, {"layers.0.self_attn.q_proj", 1}});
+  for (int64_t step = 1; step <= 60; ++step)
+    reporter.add(step, {{"layers.3.mlp.down_proj", 2}, {"layers.0.self_attn.q_proj", 1}});
   set_log_sink(nullptr);
   REQUIRE(g_lines.size() == 2);
   CHECK(g_lines[0].first == LogLevel::kError);
-  CHECK(g_lines[0].second.find("FP8 overflow detected in layer.layers.3.mlp.down_proj: 2 elements") != std::string::npos);
-  CHECK(g_lines[1].second.find("100 elements (150 in 2 layers) up to step 51") != std::string::npos);
+  CHECK(
+      g_lines[0].second.find("FP8 overflow detected in layer.layers.3.mlp.down_proj: 2 elements") !=
+      std::string::npos);
+  CHECK(g_lines[1].second.find("100 elements (150 in 2 layers) up to step 51") !=
+        std::string::npos);
 }
 
 TEST_CASE("no overflow, no message") {

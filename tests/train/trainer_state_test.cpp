@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "base/file.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "support/expect_error.h"
 #include "support/python.h"
 #include "support/temp_dir.h"
@@ -43,7 +43,8 @@ train::TrainerFacts some_facts() {
 }
 
 void write_state(const TempDir& dir, const train::CheckpointState& state) {
-  write_text_atomic(dir / train::kTrainerStateFile, train::trainer_state_json(state, some_facts()).dump(2) + "\n");
+  write_text_atomic(dir / train::kTrainerStateFile,
+                    train::trainer_state_json(state, some_facts()).dump(2) + "\n");
   write_text_atomic(dir / train::kOwnStateFile, train::own_state_json(state, 39).dump(2) + "\n");
 }
 
@@ -52,10 +53,25 @@ void write_state(const TempDir& dir, const train::CheckpointState& state) {
 TEST_CASE("trainer_state.json holds the fields of Hugging Face's TrainerState and no other") {
   const Json json = train::trainer_state_json(some_state(), some_facts());
   // dataclasses.fields(TrainerState) of transformers 5.24
-  std::vector<std::string> fields = {"best_global_step", "best_metric", "best_model_checkpoint", "epoch", "eval_steps",
-                                     "global_step", "is_hyper_param_search", "is_local_process_zero", "is_world_process_zero",
-                                     "log_history", "logging_steps", "max_steps", "num_input_tokens_seen", "num_train_epochs",
-                                     "save_steps", "stateful_callbacks", "total_flos", "train_batch_size", "trial_name",
+  std::vector<std::string> fields = {"best_global_step",
+                                     "best_metric",
+                                     "best_model_checkpoint",
+                                     "epoch",
+                                     "eval_steps",
+                                     "global_step",
+                                     "is_hyper_param_search",
+                                     "is_local_process_zero",
+                                     "is_world_process_zero",
+                                     "log_history",
+                                     "logging_steps",
+                                     "max_steps",
+                                     "num_input_tokens_seen",
+                                     "num_train_epochs",
+                                     "save_steps",
+                                     "stateful_callbacks",
+                                     "total_flos",
+                                     "train_batch_size",
+                                     "trial_name",
                                      "trial_params"};
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.as_object()) keys.push_back(key);
@@ -87,7 +103,8 @@ TEST_CASE("a state that is wrong names its file") {
   write_text_atomic(dir / train::kTrainerStateFile, "{\"global_step\": -3, \"log_history\": []}");
   LF_CHECK_ERROR(train::read_state(dir.path()), ErrorCode::kBadData, "trainer_state.json");
   write_text_atomic(dir / train::kTrainerStateFile, "{\"global_step\": 3, \"log_history\": 5}");
-  LF_CHECK_ERROR(train::read_state(dir.path()), ErrorCode::kBadData, "trainer_state.json: log_history");
+  LF_CHECK_ERROR(train::read_state(dir.path()), ErrorCode::kBadData,
+                 "trainer_state.json: log_history");
   write_state(dir, some_state());
   write_text_atomic(dir / train::kOwnStateFile, "{\"best\": {}}");
   LF_CHECK_ERROR(train::read_state(dir.path()), ErrorCode::kBadData, "loongforge_state.json");
@@ -98,17 +115,19 @@ TEST_CASE("transformers loads trainer_state.json and the early stopping in it") 
   if (python.empty()) return;
   TempDir dir;
   write_state(dir, some_state());
-  const Outcome o = run({{python, "-c",
-                          "import sys\n"
-                          "from transformers import EarlyStoppingCallback, TrainerControl\n"
-                          "from transformers.trainer_callback import TrainerState\n"
-                          "s = TrainerState.load_from_json(sys.argv[1])\n"
-                          "e = EarlyStoppingCallback.from_state(s.stateful_callbacks['EarlyStoppingCallback'])\n"
-                          "TrainerControl.from_state(s.stateful_callbacks['TrainerControl'])\n"
-                          "print(s.global_step, s.best_metric == 0.1 + 0.2, s.best_global_step, s.best_model_checkpoint,\n"
-                          "      s.log_history, e.early_stopping_patience, e.early_stopping_patience_counter)\n"
-                          "s.save_to_json(sys.argv[2])\n",
-                          dir / train::kTrainerStateFile, dir / "again.json"}});
+  const Outcome o =
+      run({{python, "-c",
+            "import sys\n"
+            "from transformers import EarlyStoppingCallback, TrainerControl\n"
+            "from transformers.trainer_callback import TrainerState\n"
+            "s = TrainerState.load_from_json(sys.argv[1])\n"
+            "e = EarlyStoppingCallback.from_state(s.stateful_callbacks['EarlyStoppingCallback'])\n"
+            "TrainerControl.from_state(s.stateful_callbacks['TrainerControl'])\n"
+            "print(s.global_step, s.best_metric == 0.1 + 0.2, s.best_global_step, "
+            "s.best_model_checkpoint,\n"
+            "      s.log_history, e.early_stopping_patience, e.early_stopping_patience_counter)\n"
+            "s.save_to_json(sys.argv[2])\n",
+            dir / train::kTrainerStateFile, dir / "again.json"}});
   REQUIRE_MESSAGE(o.code == 0, o.err);
   CHECK(o.out == "40 True 30 checkpoint-30 [{'loss': 1.5, 'step': 40}] 3 1\n");
   CHECK(support::read_json(dir / "again.json").dump(-1, true) ==

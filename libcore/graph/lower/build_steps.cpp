@@ -1,4 +1,5 @@
-// Makes an op and its values of every lowered node: element types by the precision recipe, shapes by the ops themselves.
+// Makes an op and its values of every lowered node: element types by the precision recipe, shapes
+// by the ops themselves.
 #include <algorithm>
 #include <map>
 
@@ -15,10 +16,7 @@ using kernels::Elem;
 class Builder {
  public:
   Builder(const LoweredGraph& graph, Parameters& params, const PlanOptions& options)
-      : graph_(graph),
-        params_(params),
-        options_(options),
-        elem_(options.recipe.edge_elem()) {}
+      : graph_(graph), params_(params), options_(options), elem_(options.recipe.edge_elem()) {}
 
   StepList run() {
     for (const LoweredNode& node : graph_) {
@@ -47,8 +45,9 @@ class Builder {
     if (node.block < 0) return true;
     bool outside = false;
     for (const LoweredNode& reader : graph_) {
-      const bool reads = std::find_first_of(reader.inputs.begin(), reader.inputs.end(), node.outputs.begin(),
-                                            node.outputs.end()) != reader.inputs.end();
+      const bool reads =
+          std::find_first_of(reader.inputs.begin(), reader.inputs.end(), node.outputs.begin(),
+                             node.outputs.end()) != reader.inputs.end();
       if (reads && reader.block == node.block) return false;
       outside |= reads;
     }
@@ -71,7 +70,8 @@ class Builder {
       return make_add(node.name, node.block, cols(step.in[0]), is_edge(node) ? elem_ : Elem::kF32);
     if (node.op == "head") {
       const Weight& w = params_.weight(first.params.at("weight"));
-      return make_head(node.name, {w.name, w.packed.k, w.packed.n, w.trainable, options_.mode != PlanMode::kGenerate,
+      return make_head(node.name, {w.name, w.packed.k, w.packed.n, w.trainable,
+                                   options_.mode != PlanMode::kGenerate,
                                    options_.mode == PlanMode::kTrain, elem_, w.precision});
     }
     throw_bad_data(node.name, "op " + node.op + " is not known");
@@ -96,7 +96,12 @@ class Builder {
     const Weight& first = params_.weight(node.sources.front()->params.at("weight"));
     spec.activations = first.fp8_layer ? recipe.activations : quant::Activations::kOff;
     spec.precision = first.precision;
-    spec.input = {module_path(first.name) + ".input", recipe.input_elem(), recipe.scales, 0.0f, false, first.packed.k};
+    spec.input = {module_path(first.name) + ".input",
+                  recipe.input_elem(),
+                  recipe.scales,
+                  0.0f,
+                  false,
+                  first.packed.k};
     for (size_t s = 0; s < node.sources.size(); ++s) {
       const ir::Node& source = *node.sources[s];
       const Weight& w = params_.weight(source.params.at("weight"));
@@ -115,7 +120,9 @@ class Builder {
       }
       spec.k = w.packed.k;
       const std::string path = module_path(w.name);
-      seg.gradient = {path + ".grad", recipe.gradient_elem(), recipe.scales, recipe.factor_of(path + ".grad"), true, seg.n};
+      seg.gradient = {path + ".grad", recipe.gradient_elem(),
+                      recipe.scales,  recipe.factor_of(path + ".grad"),
+                      true,           seg.n};
       // One X for all segments: the largest factor that one of them asks for.
       spec.input.factor = std::max(spec.input.factor, recipe.factor_of(path + ".input"));
       spec.segments.push_back(std::move(seg));
@@ -128,13 +135,14 @@ class Builder {
     spec.elem = elem_;
     const support::Json& attrs = node.sources.front()->attrs;
     spec.head_dim = attrs.at("head_dim", node.name).as_int("head_dim");
-    for (const ir::Node* source : node.sources) spec.heads.push_back(source->attrs.at("heads", source->name).as_int("heads"));
+    for (const ir::Node* source : node.sources)
+      spec.heads.push_back(source->attrs.at("heads", source->name).as_int("heads"));
     const std::string key = attrs.dump();
     if (rope_tables_ == nullptr || key != rope_key_) {
       const support::Json* scaling = attrs.find("scaling");
-      rope_tables_ = std::make_shared<const RopeTables>(spec.head_dim, options_.max_positions,
-                                                        attrs.at("theta", node.name).as_double("theta"),
-                                                        scaling == nullptr ? support::Json() : *scaling, node.name);
+      rope_tables_ = std::make_shared<const RopeTables>(
+          spec.head_dim, options_.max_positions, attrs.at("theta", node.name).as_double("theta"),
+          scaling == nullptr ? support::Json() : *scaling, node.name);
       rope_key_ = key;
     }
     spec.tables = rope_tables_;
@@ -178,7 +186,8 @@ Plan make_plan(const ir::Model& model, Parameters& params, const PlanOptions& op
   Plan plan;
   plan.options = options;
   plan.list = build_steps(graph, params, options);
-  for (const Step& step : plan.list.steps) plan.forward_flops_per_token += step.op->forward_flops_per_token();
+  for (const Step& step : plan.list.steps)
+    plan.forward_flops_per_token += step.op->forward_flops_per_token();
   schedule(&plan);
   return plan;
 }

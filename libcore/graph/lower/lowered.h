@@ -1,5 +1,5 @@
-// The graph between the file's logical form and the plan: passes rewrite this list, each in a file of its own.
-// Thread-safety: values.
+// The graph between the file's logical form and the plan: passes rewrite this list, each in a file
+// of its own. Thread-safety: values.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace loongforge::graph {
 
 // One or several nodes that run as one op. Values carry the names of the nodes that make them.
 struct LoweredNode {
-  std::string op;                        // a node's op, or "head"
+  std::string op;  // a node's op, or "head"
   std::string name;
   int block = -1;
   std::vector<std::string> inputs, outputs;

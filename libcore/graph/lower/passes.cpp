@@ -1,4 +1,5 @@
-// The passes that only move nodes together. What they promise: the same roundings as the separate nodes.
+// The passes that only move nodes together. What they promise: the same roundings as the separate
+// nodes.
 #include <algorithm>
 
 #include "graph/lower/lowered.h"

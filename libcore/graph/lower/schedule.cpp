@@ -1,9 +1,10 @@
-// Orders the work of a step: all forwards, the head with its loss, then backwards from the last op to the first, with the
-// recomputation of what was not saved put right before it is needed.
+// Orders the work of a step: all forwards, the head with its loss, then backwards from the last op
+// to the first, with the recomputation of what was not saved put right before it is needed.
 //
-// What is saved: block edges, and results of ops that are not cheap. With gradient checkpointing: block edges and the
-// outputs of attention only. Gradients that meet are summed in the order in which the backward makes them; an op that can
-// add into its input gradient (rms_norm on the residual stream) does it in the same pass.
+// What is saved: block edges, and results of ops that are not cheap. With gradient checkpointing:
+// block edges and the outputs of attention only. Gradients that meet are summed in the order in
+// which the backward makes them; an op that can add into its input gradient (rms_norm on the
+// residual stream) does it in the same pass.
 #include <map>
 #include <vector>
 
@@ -80,7 +81,8 @@ class Scheduler {
     i.op = step.op.get();
     for (int v : step.in) i.in.push_back(forward_[static_cast<size_t>(v)]);
     i.out = step.op->in_place() ? i.in : new_outputs(step);
-    for (size_t o = 0; o < step.out.size(); ++o) forward_[static_cast<size_t>(step.out[o])] = i.out[o];
+    for (size_t o = 0; o < step.out.size(); ++o)
+      forward_[static_cast<size_t>(step.out[o])] = i.out[o];
     for (const BufferSpec& spec : step.op->aux()) i.aux.push_back(new_view(spec));
     aux_[s] = i.aux;
     i.temp = temps(*step.op, Phase::kForward);
@@ -133,7 +135,8 @@ class Scheduler {
   View gradient(int v) {
     std::vector<View>& parts = pending_[static_cast<size_t>(v)];
     while (parts.size() > 1) {
-      plan_.helpers.push_back(make_add("sum of gradients", value(v).edge ? -1 : 0, value(v).cols, value(v).elem));
+      plan_.helpers.push_back(
+          make_add("sum of gradients", value(v).edge ? -1 : 0, value(v).cols, value(v).elem));
       Instruction i;
       i.op = plan_.helpers.back().get();
       i.phase = Phase::kBackward;
@@ -165,7 +168,8 @@ class Scheduler {
     if (op.passes_gradient() || op.in_place()) {
       for (size_t k = 0; k < step.in.size(); ++k) {
         const View d = i.d_out[op.in_place() ? k : 0];
-        if (wants_grad_[static_cast<size_t>(step.in[k])] && d.valid()) pending_[static_cast<size_t>(step.in[k])].push_back(d);
+        if (wants_grad_[static_cast<size_t>(step.in[k])] && d.valid())
+          pending_[static_cast<size_t>(step.in[k])].push_back(d);
       }
       if (op.in_place()) plan_.program.push_back(std::move(i));
       return;
@@ -182,8 +186,10 @@ class Scheduler {
     i->in.resize(step.in.size());
     i->out.resize(step.out.size());
     i->aux.resize(step.op->aux().size());
-    for (int k : needs.inputs) i->in[static_cast<size_t>(k)] = ensure(step.in[static_cast<size_t>(k)]);
-    for (int k : needs.outputs) i->out[static_cast<size_t>(k)] = ensure(step.out[static_cast<size_t>(k)]);
+    for (int k : needs.inputs)
+      i->in[static_cast<size_t>(k)] = ensure(step.in[static_cast<size_t>(k)]);
+    for (int k : needs.outputs)
+      i->out[static_cast<size_t>(k)] = ensure(step.out[static_cast<size_t>(k)]);
     for (int k : needs.aux) i->aux[static_cast<size_t>(k)] = aux_[s][static_cast<size_t>(k)];
   }
 
@@ -208,11 +214,11 @@ class Scheduler {
   Plan& plan_;
   const std::vector<Step>& steps_;
   const std::vector<ValueInfo>& values_;
-  std::vector<View> forward_;                // by value
-  std::vector<std::vector<View>> aux_;       // by step
-  std::vector<std::vector<View>> pending_;   // gradients that reached a value
+  std::vector<View> forward_;               // by value
+  std::vector<std::vector<View>> aux_;      // by step
+  std::vector<std::vector<View>> pending_;  // gradients that reached a value
   std::vector<bool> wants_grad_;
-  std::map<int, View> recomputed_;           // in the block being walked back
+  std::map<int, View> recomputed_;  // in the block being walked back
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// add: y = a + b, the residual stream. fp32 inside a block, rounded to the edge's element at its end. The gradient of both
-// inputs is the gradient of y, passed on without a copy.
+// add: y = a + b, the residual stream. fp32 inside a block, rounded to the edge's element at its
+// end. The gradient of both inputs is the gradient of y, passed on without a copy.
 #include "graph/ops/ops.h"
 #include "graph/parallel.h"
 #include "kernels/rows.h"

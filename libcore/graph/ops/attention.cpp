@@ -1,18 +1,21 @@
-// attention: causal softmax(q k^T * scale) v per document, grouped-query; with a KV cache the new rows attend all cached ones.
+// attention: causal softmax(q k^T * scale) v per document, grouped-query; with a KV cache the new
+// rows attend all cached ones.
+#include "kernels/attention.h"
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "graph/ops/ops.h"
 #include "graph/parallel.h"
-#include "kernels/attention.h"
 
 namespace loongforge::graph {
 namespace {
 
 class Attention final : public Op {
  public:
-  Attention(std::string name, int block, const AttentionSpec& spec) : Op(std::move(name), block), s_(spec) {}
+  Attention(std::string name, int block, const AttentionSpec& spec)
+      : Op(std::move(name), block), s_(spec) {}
 
   std::vector<OutputSpec> outputs() const override { return {{s_.heads * s_.head_dim, s_.elem}}; }
   std::vector<BufferSpec> aux() const override { return {{s_.heads, kernels::Elem::kF32}}; }
@@ -30,7 +33,8 @@ class Attention final : public Op {
     const std::vector<Task> tasks = cut(docs, c.pool.threads());
     c.pool.run(static_cast<int64_t>(tasks.size()), [&](int64_t t, int worker) {
       const Task& task = tasks[static_cast<size_t>(t)];
-      kernels::attention_forward(job, docs[task.doc], task.kv_head, task.q0, task.q1, c.pool.scratch(worker));
+      kernels::attention_forward(job, docs[task.doc], task.kv_head, task.q0, task.q1,
+                                 c.pool.scratch(worker));
     });
   }
 
@@ -78,7 +82,8 @@ class Attention final : public Op {
   static std::vector<kernels::AttnDoc> training_docs(const RunContext& c) {
     std::vector<kernels::AttnDoc> docs;
     for (const Document& d : c.batch.documents) docs.push_back({d.row, d.length, d.row, d.length});
-    std::stable_sort(docs.begin(), docs.end(), [](const auto& a, const auto& b) { return a.kv_len > b.kv_len; });
+    std::stable_sort(docs.begin(), docs.end(),
+                     [](const auto& a, const auto& b) { return a.kv_len > b.kv_len; });
     return docs;
   }
 
@@ -91,12 +96,14 @@ class Attention final : public Op {
       const int64_t units = (docs[d].q_len + kRows - 1) / kRows, n = std::min(units, pieces);
       for (int64_t h = 0; h < s_.kv_heads; ++h)
         for (int64_t p = n - 1; p >= 0; --p)
-          tasks.push_back({d, h, units * p / n * kRows, std::min(docs[d].q_len, units * (p + 1) / n * kRows)});
+          tasks.push_back(
+              {d, h, units * p / n * kRows, std::min(docs[d].q_len, units * (p + 1) / n * kRows)});
     }
     return tasks;
   }
 
-  kernels::AttnDoc append_to_cache(RunContext& c, const Instruction& i, kernels::AttnJob* job) const {
+  kernels::AttnDoc append_to_cache(RunContext& c, const Instruction& i,
+                                   kernels::AttnJob* job) const {
     KvCache& cache = *c.cache;
     const int64_t cols = s_.kv_heads * s_.head_dim, bytes = kernels::elem_bytes(cache.elem());
     KvCache::Entry& entry = cache.entry(name(), cols);
@@ -104,7 +111,8 @@ class Attention final : public Op {
     auto append = [&](const kernels::Mat& from, AlignedBuffer& to) {
       for (int64_t t = 0; t < fresh; ++t)
         std::memcpy(to.data() + (past + t) * cols * bytes,
-                    static_cast<const uint8_t*>(from.data) + t * from.ld * bytes, static_cast<size_t>(cols * bytes));
+                    static_cast<const uint8_t*>(from.data) + t * from.ld * bytes,
+                    static_cast<size_t>(cols * bytes));
     };
     append(c.mat(i.in[1]), entry.keys);
     append(c.mat(i.in[2]), entry.values);

@@ -12,7 +12,8 @@ namespace {
 
 class Embedding final : public Op {
  public:
-  Embedding(std::string name, std::string weight, int64_t cols, kernels::Elem edge, int trainable, bool shared)
+  Embedding(std::string name, std::string weight, int64_t cols, kernels::Elem edge, int trainable,
+            bool shared)
       : Op(std::move(name), -1),
         weight_(std::move(weight)),
         cols_(cols),
@@ -36,7 +37,8 @@ class Embedding final : public Op {
     });
   }
 
-  // dW[id(t), :] += dy[t, :], in token order for every row; threads own disjoint sets of rows. Added to what a tied head left.
+  // dW[id(t), :] += dy[t, :], in token order for every row; threads own disjoint sets of rows.
+  // Added to what a tied head left.
   void backward(RunContext& c, const Instruction& i) const override {
     if (trainable_ < 0 || !i.d_out[0].valid()) return;
     Timed timed(c, &Profile::elementwise);
@@ -44,13 +46,15 @@ class Embedding final : public Op {
     float* grad = c.gradients + c.params.trainables()[static_cast<size_t>(trainable_)].offset;
     const int64_t parts = c.pool.threads();
     if (!shared_gradient_)
-      std::memset(grad, 0, static_cast<size_t>(c.params.weight(weight_).packed.n * cols_) * sizeof(float));
+      std::memset(grad, 0,
+                  static_cast<size_t>(c.params.weight(weight_).packed.n * cols_) * sizeof(float));
     c.pool.run(parts, [&](int64_t part, int) {
       std::vector<float> row(static_cast<size_t>(cols_));
       for (int64_t t = 0; t < c.tokens(); ++t) {
         const int64_t id = c.batch.ids[static_cast<size_t>(t)] / 2;
         if (id % parts != part) continue;
-        const auto* src = static_cast<const uint8_t*>(dy.data) + t * dy.ld * kernels::elem_bytes(dy.elem);
+        const auto* src =
+            static_cast<const uint8_t*>(dy.data) + t * dy.ld * kernels::elem_bytes(dy.elem);
         kernels::cast(src, dy.elem, row.data(), kernels::Elem::kF32, cols_, false);
         kernels::accumulate(grad + id * cols_, row.data(), cols_);
       }
@@ -67,9 +71,10 @@ class Embedding final : public Op {
 
 }  // namespace
 
-std::unique_ptr<Op> make_embedding(std::string name, std::string weight, int64_t cols, kernels::Elem edge,
-                                   int trainable, bool shared_gradient) {
-  return std::make_unique<Embedding>(std::move(name), std::move(weight), cols, edge, trainable, shared_gradient);
+std::unique_ptr<Op> make_embedding(std::string name, std::string weight, int64_t cols,
+                                   kernels::Elem edge, int trainable, bool shared_gradient) {
+  return std::make_unique<Embedding>(std::move(name), std::move(weight), cols, edge, trainable,
+                                     shared_gradient);
 }
 
 }  // namespace loongforge::graph

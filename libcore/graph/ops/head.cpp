@@ -1,9 +1,11 @@
-// head: the output layer with its loss. Logits exist for a chunk of trained-on tokens at a time: product, softmax
-// cross-entropy, gradient written over the logits, dX (and dW) from it. Rows without a target cost nothing.
+// head: the output layer with its loss. Logits exist for a chunk of trained-on tokens at a time:
+// product, softmax cross-entropy, gradient written over the logits, dX (and dW) from it. Rows
+// without a target cost nothing.
 //
-// The loss is summed, not averaged: the engine divides once by the global count. How tokens are chunked does not change a
-// bit: every product's sums go over the chunks in order (chunks are even, so pairs of k stay together).
-// Source of the method: chunked cross-entropy as in Liger and Cut-Cross-Entropy.
+// The loss is summed, not averaged: the engine divides once by the global count. How tokens are
+// chunked does not change a bit: every product's sums go over the chunks in order (chunks are even,
+// so pairs of k stay together). Source of the method: chunked cross-entropy as in Liger and
+// Cut-Cross-Entropy.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -25,14 +27,17 @@ constexpr int64_t kLogitsBytes = 32 << 20;  // of a chunk
 class Head final : public Op {
  public:
   Head(std::string name, const HeadSpec& spec) : Op(std::move(name), -1), s_(spec) {
-    const int64_t fits = kLogitsBytes / (4 * spec.vocab) / 24 * 24;  // 24: a multiple of every row tile, and even
+    const int64_t fits =
+        kLogitsBytes / (4 * spec.vocab) / 24 * 24;  // 24: a multiple of every row tile, and even
     chunk_ = std::clamp<int64_t>(fits, 48, 384);
   }
 
   std::vector<OutputSpec> outputs() const override { return {}; }
   std::vector<BufferSpec> temps(Phase) const override {
     if (!s_.with_loss) return {};
-    return {{0, Elem::kF32, chunk_ * s_.vocab}, {0, s_.elem, chunk_ * s_.k}, {0, s_.elem, chunk_ * s_.k}};
+    return {{0, Elem::kF32, chunk_ * s_.vocab},
+            {0, s_.elem, chunk_ * s_.k},
+            {0, s_.elem, chunk_ * s_.k}};
   }
   bool trains() const override { return s_.trainable >= 0; }
   double forward_flops_per_token() const override {
@@ -45,7 +50,14 @@ class Head final : public Op {
     if (c.logits != nullptr) last_logits(c, x);
     if (c.all_logits != nullptr) {
       const GemmTerm term{x, false, GemmTerm::B::kWeightT, &weight(c), {}, s_.k};
-      product(c, {c.tokens(), s_.vocab, &term, 1, {c.all_logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
+      product(c, {c.tokens(),
+                  s_.vocab,
+                  &term,
+                  1,
+                  {c.all_logits, s_.vocab, Elem::kF32},
+                  false,
+                  nullptr,
+                  s_.precision});
     }
     if (s_.with_loss) loss(c, i, x);
   }
@@ -57,12 +69,16 @@ class Head final : public Op {
     Timed timed(c, &Profile::head_gemm);
     run_gemm(c.pool, job);
   }
-  const kernels::PackedWeight& weight(RunContext& c) const { return c.params.weight(s_.weight).packed; }
+  const kernels::PackedWeight& weight(RunContext& c) const {
+    return c.params.weight(s_.weight).packed;
+  }
 
-  static void copy_row(const Mat& from, int64_t row, const MatOut& to, int64_t to_row, int64_t cols) {
+  static void copy_row(const Mat& from, int64_t row, const MatOut& to, int64_t to_row,
+                       int64_t cols) {
     const int64_t bytes = kernels::elem_bytes(from.elem);
     std::memcpy(static_cast<uint8_t*>(to.data) + to_row * to.ld * bytes,
-                static_cast<const uint8_t*>(from.data) + row * from.ld * bytes, static_cast<size_t>(cols * bytes));
+                static_cast<const uint8_t*>(from.data) + row * from.ld * bytes,
+                static_cast<size_t>(cols * bytes));
   }
 
   void last_logits(RunContext& c, const Mat& x) const {
@@ -72,8 +88,11 @@ class Head final : public Op {
       const Document& doc = c.batch.documents[static_cast<size_t>(d)];
       copy_row(x, doc.row + doc.length - 1, {rows.data(), s_.k, x.elem}, d, s_.k);
     }
-    const GemmTerm term{{rows.data(), s_.k, x.elem}, false, GemmTerm::B::kWeightT, &weight(c), {}, s_.k};
-    product(c, {docs, s_.vocab, &term, 1, {c.logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
+    const GemmTerm term{
+        {rows.data(), s_.k, x.elem}, false, GemmTerm::B::kWeightT, &weight(c), {}, s_.k};
+    product(
+        c,
+        {docs, s_.vocab, &term, 1, {c.logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
   }
 
   void loss(RunContext& c, const Instruction& i, const Mat& x) const {
@@ -82,7 +101,8 @@ class Head final : public Op {
     if (gradient) {
       const size_t row = static_cast<size_t>(s_.k * kernels::elem_bytes(dx.elem));
       for (int64_t t = 0; t < c.tokens(); ++t)
-        std::memset(static_cast<uint8_t*>(dx.data) + t * dx.ld * kernels::elem_bytes(dx.elem), 0, row);
+        std::memset(static_cast<uint8_t*>(dx.data) + t * dx.ld * kernels::elem_bytes(dx.elem), 0,
+                    row);
     }
     std::vector<int64_t> rows;
     for (int64_t t = 0; t < c.tokens(); ++t)
@@ -106,8 +126,8 @@ class Head final : public Op {
     return c.gradients + c.params.trainables()[static_cast<size_t>(s_.trainable)].offset;
   }
 
-  void chunk(RunContext& c, const Instruction& i, const Mat& x, const MatOut& dx, const int64_t* rows, int64_t n,
-             float* losses, bool accumulate) const {
+  void chunk(RunContext& c, const Instruction& i, const Mat& x, const MatOut& dx,
+             const int64_t* rows, int64_t n, float* losses, bool accumulate) const {
     float* logits = c.raw<float>(i.temp[0]);
     const MatOut xs{c.out(i.temp[1]).data, s_.k, s_.elem};
     std::vector<int32_t> targets(static_cast<size_t>(n));
@@ -117,7 +137,9 @@ class Head final : public Op {
     }
     const Mat x_rows{xs.data, xs.ld, xs.elem};
     const GemmTerm forward{x_rows, false, GemmTerm::B::kWeightT, &weight(c), {}, s_.k};
-    product(c, {n, s_.vocab, &forward, 1, {logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
+    product(
+        c,
+        {n, s_.vocab, &forward, 1, {logits, s_.vocab, Elem::kF32}, false, nullptr, s_.precision});
     const bool gradient = dx.data != nullptr || (s_.with_gradient && s_.trainable >= 0);
     const int64_t d_ld = s_.elem == Elem::kBf16 ? 2 * s_.vocab : s_.vocab;
     const MatOut d_out{gradient ? logits : nullptr, d_ld, s_.elem};
@@ -134,7 +156,14 @@ class Head final : public Op {
     }
     if (s_.trainable < 0) return;
     const GemmTerm dw{d_logits, true, GemmTerm::B::kPlain, nullptr, x_rows, n};
-    product(c, {s_.vocab, s_.k, &dw, 1, {weight_gradient(c), s_.k, Elem::kF32}, accumulate, nullptr, s_.precision});
+    product(c, {s_.vocab,
+                s_.k,
+                &dw,
+                1,
+                {weight_gradient(c), s_.k, Elem::kF32},
+                accumulate,
+                nullptr,
+                s_.precision});
   }
 
   HeadSpec s_;
@@ -143,6 +172,8 @@ class Head final : public Op {
 
 }  // namespace
 
-std::unique_ptr<Op> make_head(std::string name, const HeadSpec& spec) { return std::make_unique<Head>(std::move(name), spec); }
+std::unique_ptr<Op> make_head(std::string name, const HeadSpec& spec) {
+  return std::make_unique<Head>(std::move(name), spec);
+}
 
 }  // namespace loongforge::graph

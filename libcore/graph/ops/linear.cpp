@@ -1,11 +1,13 @@
-// linear: y_s = x W_s^T + bias_s + scale (x A_s^T) B_s^T for segments s that share x. Weights are FP8 codes, bf16 or fp32.
+// linear: y_s = x W_s^T + bias_s + scale (x A_s^T) B_s^T for segments s that share x. Weights are
+// FP8 codes, bf16 or fp32.
 //
-// Backward (DESIGN 4): dX = sum_s dY_s W_s + dH A in one product over all terms; dH_s = dY_s (scale B_s); dA = dH^T X and
-// dW_s = dY_s^T X with X as it was saved (FP8 codes, 1 x 128 blocks); dB_s^T = scale H_s^T dY_s; dbias_s = 1^T dY_s.
-// With dropout A reads a masked copy of x; the same mask is applied again to the saved codes. With Activations::kCompute x and dY
-// are FP8 before any product with W (and x before A): forward, dX and dW use the values of one set of codes. The adapters'
-// dH and dB read dY as it is. Those products read the codes themselves where a CPU multiplies FP8 (kernels/native_fp8.h), else
-// their values, decoded once.
+// Backward (DESIGN 4): dX = sum_s dY_s W_s + dH A in one product over all terms; dH_s = dY_s (scale
+// B_s); dA = dH^T X and dW_s = dY_s^T X with X as it was saved (FP8 codes, 1 x 128 blocks); dB_s^T
+// = scale H_s^T dY_s; dbias_s = 1^T dY_s. With dropout A reads a masked copy of x; the same mask is
+// applied again to the saved codes. With Activations::kCompute x and dY are FP8 before any product
+// with W (and x before A): forward, dX and dW use the values of one set of codes. The adapters' dH
+// and dB read dY as it is. Those products read the codes themselves where a CPU multiplies FP8
+// (kernels/native_fp8.h), else their values, decoded once.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -26,15 +28,18 @@ using kernels::Mat;
 using kernels::MatOut;
 
 GemmTerm weight_term(const Mat& a, const kernels::PackedWeight& w, bool transposed) {
-  return {a, false, transposed ? GemmTerm::B::kWeightT : GemmTerm::B::kWeight, &w, {}, transposed ? w.k : w.n};
+  return {a,  false, transposed ? GemmTerm::B::kWeightT : GemmTerm::B::kWeight,
+          &w, {},    transposed ? w.k : w.n};
 }
 GemmTerm plain_term(const Mat& a, bool a_transposed, const Mat& b, bool b_transposed, int64_t k) {
-  return {a, a_transposed, b_transposed ? GemmTerm::B::kPlainT : GemmTerm::B::kPlain, nullptr, b, k};
+  return {a, a_transposed, b_transposed ? GemmTerm::B::kPlainT : GemmTerm::B::kPlain, nullptr, b,
+          k};
 }
 
 class Linear final : public Op {
  public:
-  Linear(std::string name, int block, LinearSpec spec) : Op(std::move(name), block), s_(std::move(spec)) {
+  Linear(std::string name, int block, LinearSpec spec)
+      : Op(std::move(name), block), s_(std::move(spec)) {
     for (const LinearSegment& seg : s_.segments) {
       trains_weights_ |= seg.trainable >= 0;
       trains_biases_ |= seg.bias_trainable >= 0;
@@ -47,7 +52,8 @@ class Linear final : public Op {
     for (const LinearSegment& seg : s_.segments) specs.push_back({seg.n, s_.elem});
     return specs;
   }
-  // H = x A^T of all adapters; with dropout the masked copy of x and the mask are made anew in the backward.
+  // H = x A^T of all adapters; with dropout the masked copy of x and the mask are made anew in the
+  // backward.
   std::vector<BufferSpec> aux() const override {
     if (s_.total_rank == 0) return {};
     return {{s_.total_rank, s_.elem}};
@@ -111,11 +117,13 @@ class Linear final : public Op {
       int n_terms = 1;
       if (const Adapter* a = adapter(c, seg); a != nullptr) {
         const Mat h = columns(c.mat(i.aux[0]), rank0);
-        terms[n_terms++] = plain_term(h, false, {a->scaled_b_t.as<float>(), a->n, Elem::kF32}, false, a->rank);
+        terms[n_terms++] =
+            plain_term(h, false, {a->scaled_b_t.as<float>(), a->n, Elem::kF32}, false, a->rank);
         rank0 += a->rank;
       }
       const float* bias = seg.bias.empty() ? nullptr : c.params.vector(seg.bias);
-      run_gemm(c.pool, {c.tokens(), seg.n, terms, n_terms, c.out(i.out[s]), false, bias, s_.precision});
+      run_gemm(c.pool,
+               {c.tokens(), seg.n, terms, n_terms, c.out(i.out[s]), false, bias, s_.precision});
     }
   }
 
@@ -147,12 +155,27 @@ class Linear final : public Op {
   }
 
  private:
-  enum Temp { kMask, kMasked, kDh, kOnes, kCodes, kExps, kImage, kDyCodes, kDyExps, kDySource, kDyImage, kTemps };
+  enum Temp {
+    kMask,
+    kMasked,
+    kDh,
+    kOnes,
+    kCodes,
+    kExps,
+    kImage,
+    kDyCodes,
+    kDyExps,
+    kDySource,
+    kDyImage,
+    kTemps
+  };
 
   bool quantizes() const {
     return trains() && s_.activations != quant::Activations::kOff && s_.elem == Elem::kBf16;
   }
-  bool computes() const { return s_.activations == quant::Activations::kCompute && s_.elem == Elem::kBf16; }
+  bool computes() const {
+    return s_.activations == quant::Activations::kCompute && s_.elem == Elem::kBf16;
+  }
   int64_t mask_bytes() const { return (s_.k + 7) / 8; }
   MatOut no_image() const { return {nullptr, 0, s_.elem}; }
   const Adapter* adapter(RunContext& c, const LinearSegment& seg) const {
@@ -170,7 +193,8 @@ class Linear final : public Op {
     return c.gradients + c.params.trainables()[static_cast<size_t>(trainable)].offset;
   }
 
-  // f(first adapter, first rank column, ranks): runs of adapters whose A stand side by side in memory.
+  // f(first adapter, first rank column, ranks): runs of adapters whose A stand side by side in
+  // memory.
   template <class F>
   void for_adapter_groups(RunContext& c, F&& f) const {
     const Adapter* first = nullptr;
@@ -197,8 +221,10 @@ class Linear final : public Op {
     Timed timed(c, &Profile::adapter_gemm);
     const MatOut h = c.out(i.aux[0]);
     for_adapter_groups(c, [&](const Adapter& first, int64_t rank0, int64_t ranks) {
-      const GemmTerm term = plain_term(x, false, {c.params.master(first.a), s_.k, Elem::kF32}, true, s_.k);
-      run_gemm(c.pool, {c.tokens(), ranks, &term, 1, columns(h, rank0), false, nullptr, s_.precision});
+      const GemmTerm term =
+          plain_term(x, false, {c.params.master(first.a), s_.k, Elem::kF32}, true, s_.k);
+      run_gemm(c.pool,
+               {c.tokens(), ranks, &term, 1, columns(h, rank0), false, nullptr, s_.precision});
     });
   }
 
@@ -231,14 +257,16 @@ class Linear final : public Op {
   // The codes' values as bf16 (exact), into the buffer that the mask is then applied to in place.
   Mat decoded(RunContext& c, const Instruction& i, const Mat& codes) const {
     const MatOut out = c.out(i.temp[kMasked]);
-    run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) { kernels::dequantize_rows(codes, s_.k, out, r0, r1); });
+    run_rows(c.pool, c.tokens(),
+             [&](int64_t r0, int64_t r1) { kernels::dequantize_rows(codes, s_.k, out, r0, r1); });
     return {out.data, out.ld, out.elem};
   }
   Mat input_codes(RunContext& c, const Instruction& i, const MatOut& image, bool count) const {
-    return round_to_fp8(c, s_.input, c.mat(i.in[0]), c.raw<uint8_t>(i.temp[kCodes]), c.raw<int8_t>(i.temp[kExps]), image, count);
+    return round_to_fp8(c, s_.input, c.mat(i.in[0]), c.raw<uint8_t>(i.temp[kCodes]),
+                        c.raw<int8_t>(i.temp[kExps]), image, count);
   }
-  // Each dY becomes its FP8 codes, or their values. Their source is its bf16 value, also where dY is the fp32 gradient of the
-  // residual stream inside a block.
+  // Each dY becomes its FP8 codes, or their values. Their source is its bf16 value, also where dY
+  // is the fp32 gradient of the residual stream inside a block.
   void round_gradients(RunContext& c, const Instruction& i, std::vector<Mat>* dy) const {
     int64_t col = 0, block = 0;
     for (size_t s = 0; s < s_.segments.size(); ++s) {
@@ -248,14 +276,17 @@ class Linear final : public Op {
         const MatOut narrow = c.out(i.temp[kDySource]);
         run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
           for (int64_t r = r0; r < r1; ++r)
-            kernels::cast(row(source, r), source.elem, static_cast<uint8_t*>(narrow.data) + r * narrow.ld * 2, narrow.elem,
+            kernels::cast(row(source, r), source.elem,
+                          static_cast<uint8_t*>(narrow.data) + r * narrow.ld * 2, narrow.elem,
                           s_.segments[s].n, true);
         });
         source = {narrow.data, narrow.ld, narrow.elem};
       }
       // Codes that are read later stand one segment after another.
-      const int64_t codes_at = native_ ? c.tokens() * col : 0, exps_at = native_ ? c.tokens() * block : 0;
-      const Mat codes = round_to_fp8(c, s_.segments[s].gradient, source, c.raw<uint8_t>(i.temp[kDyCodes]) + codes_at,
+      const int64_t codes_at = native_ ? c.tokens() * col : 0,
+                    exps_at = native_ ? c.tokens() * block : 0;
+      const Mat codes = round_to_fp8(c, s_.segments[s].gradient, source,
+                                     c.raw<uint8_t>(i.temp[kDyCodes]) + codes_at,
                                      c.raw<int8_t>(i.temp[kDyExps]) + exps_at, image, true);
       source = native_ ? codes : Mat{image.data, image.ld, image.elem};
       col += s_.segments[s].n;
@@ -274,11 +305,15 @@ class Linear final : public Op {
       const Adapter* a = adapter(c, s_.segments[s]);
       if (a == nullptr) continue;
       const Mat dy = c.mat(i.d_out[s]);
-      const GemmTerm down = plain_term(dy, false, {a->scaled_b_t.as<float>(), a->n, Elem::kF32}, true, a->n);
-      run_gemm(c.pool, {c.tokens(), a->rank, &down, 1, columns(c.out(i.temp[kDh]), rank0), false, nullptr, s_.precision});
-      const GemmTerm grad = plain_term(columns(c.mat(i.aux[0]), rank0), true, dy, false, c.tokens());
+      const GemmTerm down =
+          plain_term(dy, false, {a->scaled_b_t.as<float>(), a->n, Elem::kF32}, true, a->n);
+      run_gemm(c.pool, {c.tokens(), a->rank, &down, 1, columns(c.out(i.temp[kDh]), rank0), false,
+                        nullptr, s_.precision});
+      const GemmTerm grad =
+          plain_term(columns(c.mat(i.aux[0]), rank0), true, dy, false, c.tokens());
       float* out = gradient(c, a->b_t);
-      run_gemm(c.pool, {a->rank, a->n, &grad, 1, {out, a->n, Elem::kF32}, false, nullptr, s_.precision});
+      run_gemm(c.pool,
+               {a->rank, a->n, &grad, 1, {out, a->n, Elem::kF32}, false, nullptr, s_.precision});
       kernels::scale(out, a->scale, a->rank * a->n);
       rank0 += a->rank;
     }
@@ -292,7 +327,8 @@ class Linear final : public Op {
     for (size_t s = 0; s < s_.segments.size(); ++s) {
       const LinearSegment& seg = s_.segments[s];
       if (seg.bias_trainable < 0) continue;
-      const GemmTerm term = plain_term({ones, c.tokens(), Elem::kF32}, false, c.mat(i.d_out[s]), false, c.tokens());
+      const GemmTerm term =
+          plain_term({ones, c.tokens(), Elem::kF32}, false, c.mat(i.d_out[s]), false, c.tokens());
       const MatOut out{gradient(c, seg.bias_trainable), seg.n, Elem::kF32};
       run_gemm(c.pool, {1, seg.n, &term, 1, out, false, nullptr, s_.precision});
     }
@@ -306,19 +342,22 @@ class Linear final : public Op {
     if (s_.total_rank > 0) {
       const Mat dh = c.mat(i.temp[kDh]);
       for_adapter_groups(c, [&](const Adapter& first, int64_t rank0, int64_t ranks) {
-        low.push_back(plain_term(columns(dh, rank0), false, {c.params.master(first.a), s_.k, Elem::kF32}, false, ranks));
+        low.push_back(plain_term(columns(dh, rank0), false,
+                                 {c.params.master(first.a), s_.k, Elem::kF32}, false, ranks));
       });
     }
     const MatOut dx = c.out(i.d_in[0]);
     if (s_.dropout <= 0) terms.insert(terms.end(), low.begin(), low.end());
     {
       Timed timed(c, &Profile::gemm);
-      run_gemm(c.pool, {c.tokens(), s_.k, terms.data(), static_cast<int>(terms.size()), dx, false, nullptr, s_.precision});
+      run_gemm(c.pool, {c.tokens(), s_.k, terms.data(), static_cast<int>(terms.size()), dx, false,
+                        nullptr, s_.precision});
     }
     if (s_.dropout <= 0 || low.empty()) return;
     // The adapters' share passes the mask: computed apart, masked, added.
     const MatOut share = c.out(i.temp[kMasked]);
-    run_gemm(c.pool, {c.tokens(), s_.k, low.data(), static_cast<int>(low.size()), share, false, nullptr, s_.precision});
+    run_gemm(c.pool, {c.tokens(), s_.k, low.data(), static_cast<int>(low.size()), share, false,
+                      nullptr, s_.precision});
     const Mat shared{share.data, share.ld, share.elem};
     apply(c, shared, c.raw<uint8_t>(i.temp[kMask]), share);
     run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {

@@ -1,5 +1,6 @@
-// rms_norm: y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps), over the row or over groups of it (per-head norms).
-// Backward: dx = rstd * (w dy - xhat * mean(w dy xhat)), dw = sum over rows of dy * xhat, xhat = x * rstd.
+// rms_norm: y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps), over the row or over groups of it
+// (per-head norms). Backward: dx = rstd * (w dy - xhat * mean(w dy xhat)), dw = sum over rows of dy
+// * xhat, xhat = x * rstd.
 #include <type_traits>
 
 #include "graph/ops/ops.h"
@@ -19,7 +20,8 @@ class RmsNorm final : public Op {
   std::vector<BufferSpec> temps(Phase phase) const override {
     if (phase != Phase::kBackward || s_.trainable < 0) return {};
     // For each head a row of `group` sums per kTokenBlock tokens, the last block begun as well.
-    return {{(s_.cols + kernels::kTokenBlock - 1) / kernels::kTokenBlock, kernels::Elem::kF32, s_.cols}};
+    return {{(s_.cols + kernels::kTokenBlock - 1) / kernels::kTokenBlock, kernels::Elem::kF32,
+             s_.cols}};
   }
   Needs backward_needs() const override { return {{0}, {}, {0}}; }
   bool cheap() const override { return true; }
@@ -35,7 +37,8 @@ class RmsNorm final : public Op {
     run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
       for (int64_t g = 0; g < groups_; ++g) {
         float* rstd_of_group = rstd == nullptr ? nullptr : rstd + g * c.tokens();
-        kernels::rms_norm_forward(group_of(x, g), w, s_.eps, s_.group, group_of(y, g), rstd_of_group, r0, r1);
+        kernels::rms_norm_forward(group_of(x, g), w, s_.eps, s_.group, group_of(y, g),
+                                  rstd_of_group, r0, r1);
       }
     });
   }
@@ -44,8 +47,9 @@ class RmsNorm final : public Op {
     Timed timed(c, &Profile::norm);
     const kernels::Mat dy = c.mat(i.d_out[0]), x = c.mat(i.in[0]);
     const kernels::MatOut dx = c.out(i.d_in[0]);
-    const kernels::Mat residual = i.residual[0].valid() ? c.mat(i.residual[0])
-                                                        : kernels::Mat{nullptr, 0, kernels::Elem::kF32};
+    const kernels::Mat residual = i.residual[0].valid()
+                                      ? c.mat(i.residual[0])
+                                      : kernels::Mat{nullptr, 0, kernels::Elem::kF32};
     const float* rstd = c.raw<float>(i.aux[0]);
     const float* w = c.params.vector(s_.weight);
     float* blocks = s_.trainable >= 0 ? c.raw<float>(i.temp[0]) : nullptr;
@@ -54,8 +58,8 @@ class RmsNorm final : public Op {
       for (int64_t g = 0; g < groups_; ++g) {
         float* blocks_of_group = blocks == nullptr ? nullptr : blocks + g * n_blocks * s_.group;
         const kernels::Mat added = residual.data == nullptr ? residual : group_of(residual, g);
-        kernels::rms_norm_backward(group_of(dy, g), group_of(x, g), w, rstd + g * c.tokens(), s_.group, added,
-                                   group_of(dx, g), blocks_of_group, r0, r1);
+        kernels::rms_norm_backward(group_of(dy, g), group_of(x, g), w, rstd + g * c.tokens(),
+                                   s_.group, added, group_of(dx, g), blocks_of_group, r0, r1);
       }
     });
     if (blocks == nullptr) return;
@@ -64,7 +68,8 @@ class RmsNorm final : public Op {
   }
 
  private:
-  // Columns of one group; the tokens stay its rows, however far apart they lie (q and k share a buffer with v).
+  // Columns of one group; the tokens stay its rows, however far apart they lie (q and k share a
+  // buffer with v).
   template <class M>
   M group_of(M m, int64_t g) const {
     using Bytes = std::conditional_t<std::is_same_v<M, kernels::Mat>, const uint8_t, uint8_t>;

@@ -1,4 +1,5 @@
-// rope: rotates query and key heads by their positions, in place; backward rotates the gradients back.
+// rope: rotates query and key heads by their positions, in place; backward rotates the gradients
+// back.
 #include <algorithm>
 
 #include "graph/ops/ops.h"
@@ -10,7 +11,8 @@ namespace {
 
 class Rope final : public Op {
  public:
-  Rope(std::string name, int block, RopeSpec spec) : Op(std::move(name), block), s_(std::move(spec)) {}
+  Rope(std::string name, int block, RopeSpec spec)
+      : Op(std::move(name), block), s_(std::move(spec)) {}
 
   std::vector<OutputSpec> outputs() const override {
     std::vector<OutputSpec> specs;
@@ -31,8 +33,9 @@ class Rope final : public Op {
     const std::shared_ptr<const RopeTable> table = s_.tables->of(longest);
     run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
       for (size_t v = 0; v < views.size(); ++v)
-        kernels::rope(c.mat(views[v]), c.out(views[v]), s_.heads[v], s_.head_dim, c.batch.positions.data(),
-                      table->cos.data(), table->sin.data(), inverse, r0, r1);
+        kernels::rope(c.mat(views[v]), c.out(views[v]), s_.heads[v], s_.head_dim,
+                      c.batch.positions.data(), table->cos.data(), table->sin.data(), inverse, r0,
+                      r1);
     });
   }
 

@@ -19,16 +19,20 @@ size_t chunks(const RunContext& c) { return chunk_of(c.tokens() + kTokenBlock - 
 // The scale of the whole tensor: by history where there is one, else by its own largest value.
 int tensor_exponent(RunContext& c, const RoundedTensor& t, const Mat& x) {
   if (t.scales == quant::ScaleRecipe::kDelayed && c.scaling != nullptr) {
-    if (const std::optional<int> e = c.scaling->exponent(t.name, t.fp8, t.gradient, t.factor)) return *e;
+    if (const std::optional<int> e = c.scaling->exponent(t.name, t.fp8, t.gradient, t.factor))
+      return *e;
   }
   std::vector<float> amax(chunks(c), 0.0f);
-  run_rows(c.pool, c.tokens(),
-           [&](int64_t r0, int64_t r1) { amax[chunk_of(r0)] = kernels::amax_rows(x, t.cols, r0, r1); });
-  return kernels::scale_exponent(t.fp8, amax.empty() ? 0.0f : *std::max_element(amax.begin(), amax.end()), t.factor);
+  run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
+    amax[chunk_of(r0)] = kernels::amax_rows(x, t.cols, r0, r1);
+  });
+  return kernels::scale_exponent(
+      t.fp8, amax.empty() ? 0.0f : *std::max_element(amax.begin(), amax.end()), t.factor);
 }
 
 void remember(RunContext& c, const RoundedTensor& t, const Mat& x, float amax) {
-  if (t.scales != quant::ScaleRecipe::kDelayed || c.scaling == nullptr || c.gradients == nullptr) return;
+  if (t.scales != quant::ScaleRecipe::kDelayed || c.scaling == nullptr || c.gradients == nullptr)
+    return;
   c.scaling->observe(t.name, amax);
   if (!c.scaling->wants_binades(t.gradient)) return;
   // Rows 0, 16, 32, ... of the micro-batch, whatever the chunks.
@@ -67,9 +71,11 @@ Mat round_to_fp8(RunContext& c, const RoundedTensor& t, const Mat& x, uint8_t* c
   run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
     kernels::QuantCounts* seen = &counts[chunk_of(r0)];
     if (blocks) {
-      kernels::quantize_rows(t.fp8, x, t.cols, t.factor, codes, t.cols, exps, t.exps_ld(), seen, r0, r1);
+      kernels::quantize_rows(t.fp8, x, t.cols, t.factor, codes, t.cols, exps, t.exps_ld(), seen, r0,
+                             r1);
     } else {
-      kernels::quantize_rows_at(t.fp8, x, t.cols, exponent, codes, t.cols, exps, t.exps_ld(), seen, r0, r1);
+      kernels::quantize_rows_at(t.fp8, x, t.cols, exponent, codes, t.cols, exps, t.exps_ld(), seen,
+                                r0, r1);
     }
     if (image.data != nullptr) kernels::dequantize_rows(result, t.cols, image, r0, r1);
   });

@@ -19,10 +19,11 @@ struct RoundedTensor {
   int64_t exps_ld() const { return (cols + kernels::kFeatureBlock - 1) / kernels::kFeatureBlock; }
 };
 
-// Codes of the batch's rows of x. codes: [tokens, cols], exps: [tokens, exps_ld()]. image, where its data is not null: their
-// values as operands. count: these values are rounded for the first time (a backward or a recomputation rounds them again, to the
-// same codes); false leaves statistics and history alone.
-kernels::Mat round_to_fp8(RunContext& c, const RoundedTensor& t, const kernels::Mat& x, uint8_t* codes, int8_t* exps,
-                          const kernels::MatOut& image, bool count);
+// Codes of the batch's rows of x. codes: [tokens, cols], exps: [tokens, exps_ld()]. image, where
+// its data is not null: their values as operands. count: these values are rounded for the first
+// time (a backward or a recomputation rounds them again, to the same codes); false leaves
+// statistics and history alone.
+kernels::Mat round_to_fp8(RunContext& c, const RoundedTensor& t, const kernels::Mat& x,
+                          uint8_t* codes, int8_t* exps, const kernels::MatOut& image, bool count);
 
 }  // namespace loongforge::graph

@@ -25,8 +25,8 @@ class SwiGlu final : public Op {
   void backward(RunContext& c, const Instruction& i) const override {
     Timed timed(c, &Profile::elementwise);
     run_rows(c.pool, c.tokens(), [&](int64_t r0, int64_t r1) {
-      kernels::swiglu_backward(c.mat(i.d_out[0]), c.mat(i.in[0]), c.mat(i.in[1]), cols_, c.out(i.d_in[0]),
-                               c.out(i.d_in[1]), r0, r1);
+      kernels::swiglu_backward(c.mat(i.d_out[0]), c.mat(i.in[0]), c.mat(i.in[1]), cols_,
+                               c.out(i.d_in[0]), c.out(i.d_in[1]), r0, r1);
     });
   }
 

@@ -42,7 +42,7 @@ struct Forward {
   int64_t values_panel;  // elements of one panel of values
   float scale;
   RowsAhead q_ahead, o_ahead;  // of the next block of rows
-  bool started[kStrips];  // whether a strip's rows of `sums` hold anything yet
+  bool started[kStrips];       // whether a strip's rows of `sums` hold anything yet
 
   size_t place(void* scratch, int64_t dim, int64_t n_keys) {
     ScratchCutter cut{static_cast<uint8_t*>(scratch)};

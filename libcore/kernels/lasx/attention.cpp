@@ -1,5 +1,5 @@
-#include "kernels/lasx/ops.h"
 #include "kernels/generic/attention_family.h"
+#include "kernels/lasx/ops.h"
 
 namespace loongforge::kernels::lasx {
 

@@ -1,5 +1,5 @@
-#include "kernels/lasx/ops.h"
 #include "kernels/generic/panel_gemm.h"
+#include "kernels/lasx/ops.h"
 
 namespace loongforge::kernels::lasx {
 

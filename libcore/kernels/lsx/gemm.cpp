@@ -1,5 +1,5 @@
-#include "kernels/lsx/ops.h"
 #include "kernels/generic/panel_gemm.h"
+#include "kernels/lsx/ops.h"
 
 namespace loongforge::kernels::lsx {
 

@@ -54,7 +54,8 @@ TinyRun run_of(Activations activations, RunPrecision precision, bool full) {
 
 }  // namespace
 
-TEST_CASE("native FP8: compute gives its products the codes; refused ones have the bits of decoding") {
+TEST_CASE(
+    "native FP8: compute gives its products the codes; refused ones have the bits of decoding") {
   const TinyModel model("llama3", "bf16");
   const graph::Batch batch = random_batch({37, 1, 90, 12}, 384);
   for (const RunPrecision precision : {RunPrecision::kFp8, RunPrecision::kHybrid}) {

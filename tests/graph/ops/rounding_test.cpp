@@ -26,8 +26,10 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 std::vector<quant::Recipe> recipes() {
   std::vector<quant::Recipe> list;
-  for (const RunPrecision precision : {RunPrecision::kFp8, RunPrecision::kE5M2, RunPrecision::kHybrid})
-    for (const Activations activations : {Activations::kSaved, Activations::kCompute, Activations::kOff})
+  for (const RunPrecision precision :
+       {RunPrecision::kFp8, RunPrecision::kE5M2, RunPrecision::kHybrid})
+    for (const Activations activations :
+         {Activations::kSaved, Activations::kCompute, Activations::kOff})
       for (const ScaleRecipe scales : {ScaleRecipe::kBlock, ScaleRecipe::kTensorCurrent}) {
         quant::Recipe r;
         r.precision = precision;
@@ -59,7 +61,8 @@ TinyResult run_recipe(const TinyModel& model, const TinyRun& run, const graph::B
                       quant::ScalingState* scaling = nullptr) {
   ThreadPool pool(run.threads);
   auto params = load_tiny(model, run, pool);
-  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  graph::Executor executor(graph::make_plan(model.reader().model(), *params, plan_for(run)),
+                           *params, pool);
   executor.set_scaling(scaling);
   executor.set_measure_errors(true);
   TinyResult result;
@@ -107,7 +110,8 @@ TEST_CASE("every recipe: the same bits on every ISA, for any threads, recomputed
   }
 }
 
-TEST_CASE("what is rounded: X for dW where it is saved, X and dY where they compute, nothing where off") {
+TEST_CASE(
+    "what is rounded: X for dW where it is saved, X and dY where they compute, nothing where off") {
   const TinyModel model("llama3", "bf16");
   const graph::Batch batch = random_batch(kLengths, 384);
   const auto names = [&](Activations activations, bool full) {
@@ -153,7 +157,8 @@ TEST_CASE("the forward: bf16 operands but for compute, whose evaluation and trai
   run.plan.mode = graph::PlanMode::kEval;
   ThreadPool pool(2);
   auto params = load_tiny(model, run, pool);
-  graph::Executor eval(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  graph::Executor eval(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params,
+                       pool);
   CHECK(eval.run(batch, {}).loss_sum == compute.stats.loss_sum);
 }
 
@@ -189,7 +194,9 @@ TEST_CASE("one scale a tensor: all its exponents are equal, weights too") {
   }
 }
 
-TEST_CASE("delayed: the first step is scaled by itself, later ones by history; what saturates is counted") {
+TEST_CASE(
+    "delayed: the first step is scaled by itself, later ones by history; what saturates is "
+    "counted") {
   const TinyModel model("llama3", "bf16");
   const graph::Batch batch = random_batch(kLengths, 384);
   TinyRun current, delayed;
@@ -197,10 +204,12 @@ TEST_CASE("delayed: the first step is scaled by itself, later ones by history; w
   current.recipe.scales = ScaleRecipe::kTensorCurrent;
   delayed.recipe.scales = ScaleRecipe::kDelayed;
   quant::ScalingState state(delayed.recipe);
-  const TinyResult now = run_recipe(model, current, batch), first = run_recipe(model, delayed, batch, &state);
+  const TinyResult now = run_recipe(model, current, batch),
+                   first = run_recipe(model, delayed, batch, &state);
   check_same(now, first);
   state.end_step({}, false);
-  check_same(now, run_recipe(model, delayed, batch, &state));  // the same batch: the same largest values
+  check_same(now,
+             run_recipe(model, delayed, batch, &state));  // the same batch: the same largest values
   CHECK(state.tensors().size() == 33);
 
   // A history of values that were far smaller: everything above saturates, and says so.
@@ -232,7 +241,8 @@ TEST_CASE("delayed: an evaluation goes by history and leaves it as it is") {
   run.plan.mode = graph::PlanMode::kEval;
   ThreadPool pool(2);
   auto params = load_tiny(model, run, pool);
-  graph::Executor eval(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params, pool);
+  graph::Executor eval(graph::make_plan(model.reader().model(), *params, plan_for(run)), *params,
+                       pool);
   eval.set_scaling(&state);
   eval.run(batch, {});
   state.end_step({}, false);
@@ -245,7 +255,8 @@ TEST_CASE("factors by layer: a shared X takes the largest of its layers'") {
   const graph::Batch batch = random_batch(kLengths, 384);
   TinyRun run;
   run.recipe.activations = Activations::kCompute;
-  run.recipe.scale_overrides = quant::parse_scale_overrides("*.1.self_attn.k_proj=4,*.1.mlp.down_proj.grad=0.25");
+  run.recipe.scale_overrides =
+      quant::parse_scale_overrides("*.1.self_attn.k_proj=4,*.1.mlp.down_proj.grad=0.25");
   for (const auto& [name, stats] : run_recipe(model, run, batch).stats.tensors) {
     INFO(name);
     const bool roomy = name.find("1.self_attn.q_proj.input") != std::string::npos ||
