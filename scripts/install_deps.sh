@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of the groups named (build, test, model) that are not there yet. Without root it prints the apt
-# line to run and stops.
+# Installs the Debian packages of the groups named (those of packages.txt: build, test, model, bench, fuzz, loongarch) that are
+# not there yet. Without root it prints the apt line to run and stops.
 #   scripts/install_deps.sh build test
 set -euo pipefail
 list=$(dirname "$(readlink -f "$0")")/packages.txt

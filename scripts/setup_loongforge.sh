@@ -19,7 +19,7 @@
 if [ -z "${BASH_VERSION:-}${ZSH_VERSION:-}" ]; then
   echo "setup_loongforge.sh: needs bash or zsh" >&2
   # shellcheck disable=SC2317  # the exit is for the case that this is not sourced
-  return 1 2>/dev/null || exit 1
+  return 2 2>/dev/null || exit 2
 fi
 
 lf_report() { # ok|note|warn LABEL TEXT
@@ -359,6 +359,7 @@ lf_main() { # sourced|run FOLDER ARGUMENTS...: sets lf_home
   local IFS=$' \t\n'
   local lf_mode="$1" lf_quiet="${LOONGFORGE_SETUP_QUIET:-}" lf_fix='' lf_status=0 lf_arch='' lf_root="${LOONGFORGE_SYSROOT:-}"
   lf_home=${LOONGFORGE_HOME:-$(lf_find_home "$2")}
+  case $lf_home in "" | /*) ;; *) lf_home=$PWD/$lf_home ;; esac
   shift 2
   while [ "$lf_mode" = run ] && [ $# -gt 0 ]; do
     case $1 in

@@ -212,7 +212,8 @@ int run_replay(const cli::Options& options) {
     row.set("mismatches", report.mismatches);
     row.set("as_recorded", report.as_recorded);
     row.set("other_reference", report.other_reference);
-    row.set("result", result);
+    row.set("result", applies ? status_name(report.status) : "not run");
+    if (!applies) row.set("reason", report.not_run);
     list.push_back(std::move(row));
   }
   Json json = Json::object();

@@ -93,10 +93,9 @@ isa_verify::VerifyOptions verify_options(const cli::Options& options) {
   } else {
     Isa isa{};
     kernels::parse_isa(named.c_str(), &isa);
-    if (!list && !isa_verify::can_run(isa))
-      throw_usage("--isa-verify " + named + ": this CPU has no " + named +
-                      ", or firmware or kernel keep it off",
-                  "`loongforge debug --isa` shows what was found");
+    if (const std::string why = isa_verify::why_not_run(isa); !list && !why.empty())
+      throw_usage("--isa-verify " + named + ": " + why,
+                  "`loongforge debug --isa` shows what was found, and --list the rows of any set");
     result.isas = {isa};
   }
   result.patterns = options.list("only");

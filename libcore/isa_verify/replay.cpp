@@ -8,8 +8,6 @@
 namespace loongforge::isa_verify {
 namespace {
 
-using kernels::Isa;
-
 // The row that the vector was recorded with: forms may stand in several rows, apart by immediates.
 const Operation* row_of(const SavedVector& vector, const std::vector<Operation>& operations) {
   for (const Operation& operation : operations) {
@@ -30,20 +28,6 @@ bool in_a_table(const SavedVector& vector, const std::vector<Operation>& operati
   return std::any_of(operations.begin(), operations.end(), [&](const Operation& operation) {
     return operation.isa == vector.isa && operation.form() == vector.form;
   });
-}
-
-const char* machine_of(Isa isa) { return is_loongarch(isa) ? "LoongArch" : "x86-64"; }
-
-// Why vectors of this ISA cannot be run here; empty: they can.
-std::string obstacle(Isa isa) {
-  if (can_run(isa)) return {};
-#if defined(__x86_64__)
-  const bool here = !is_loongarch(isa);
-#else
-  const bool here = is_loongarch(isa);
-#endif
-  return here ? std::string("this CPU has no ") + kernels::isa_name(isa) + ", or it is switched off"
-              : std::string("it is of ") + machine_of(isa) + ", and this is another machine";
 }
 
 void replay_one(const SavedVector& vector, const Operation& operation, Runner* runner,
@@ -96,7 +80,7 @@ std::vector<ReplayReport> replay_vectors(const std::vector<SavedVector>& vectors
     if (operation == nullptr && in_a_table(vector, operations))
       throw_bad_data(vector.place, "no row of " + vector.form + " has its immediates");
     report.not_run =
-        operation == nullptr ? "no table has it; name its file by --ops" : obstacle(vector.isa);
+        operation == nullptr ? "no table has it; name its file by --ops" : why_not_run(vector.isa);
     if (!report.not_run.empty()) {
       ++report.vectors;
       continue;

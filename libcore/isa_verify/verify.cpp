@@ -242,4 +242,18 @@ bool can_run(Isa isa) {
   });
 }
 
+std::string why_not_run(Isa isa) {
+  if (can_run(isa)) return {};
+#if defined(__x86_64__)
+  const bool here = !is_loongarch(isa);
+#else
+  const bool here = is_loongarch(isa);
+#endif
+  if (here)
+    return std::string("this CPU has no ") + kernels::isa_name(isa) +
+           ", or firmware or kernel keep it off";
+  return std::string("it is of ") + (is_loongarch(isa) ? "LoongArch" : "x86-64") +
+         ", and this is another machine";
+}
+
 }  // namespace loongforge::isa_verify

@@ -75,5 +75,7 @@ LF_API std::vector<const Operation*> select_operations(const std::vector<Operati
 // Whether machine code of this ISA can be run here: the CPU has it and the system saves its
 // registers. For avx512: F and BW at least.
 LF_API bool can_run(kernels::Isa isa);
+// Why it cannot be, for an error; empty: it can.
+LF_API std::string why_not_run(kernels::Isa isa);
 
 }  // namespace loongforge::isa_verify

@@ -1,6 +1,6 @@
 # Cross-compiling for loong64 inside the environment that scripts/loongarch/env.sh makes: Debian's compiler beside a root of
-# loong64 packages at /opt/loong64. Programs run
-# by the user-mode emulator; the environment variable QEMU_CPU names the processor that it acts as.
+# loong64 packages at /opt/loong64. Programs run by the user-mode emulator; the environment variable QEMU_CPU names the processor
+# that it acts as.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR loongarch64)
 set(lf_root /opt/loong64)
