@@ -1,12 +1,11 @@
-// precision-bench run|report|speed --work FOLDER --dataset FILE [--smollm2 MODEL] [--random MODEL] [--train PROGRAM]
-//   [--only GLOBS] [--seeds 3] [--steps N] [--rounds 3] [--threads N]
+// precision-bench run|report|speed --work FOLDER --dataset FILE [options]: --help lists them.
 // Whether training in FP8 gives what training in bf16 gives (precision/plan.h says what is run; precision.sh makes the models).
 // run: takes the runs that are not finished, goes on with one that was stopped, then reports. report: prints the tables of
 // what is finished and draws WORK/precision_<part>.svg. speed: measures the tokens/s of the tables, on a quiet machine.
-// Exit code: 0, 1 where a finished bar is missed or a run failed, 75 where a run saved and asks to be run again.
-#include <charconv>
+// Stopped by SIGINT, SIGTERM or SIGHUP it waits for its training, which saves: the same command, at once, goes on.
+// --check: looks at the command line only. Exit code: 0, 1 where a finished bar is missed or a run failed, 75 where a run saved
+// and asks to be run again or another program was at one, 128 and the signal's number where it was stopped.
 #include <cstdio>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_ops.h"
+#include "bench/options.h"
 #include "bench/precision/curves.h"
 #include "bench/precision/plan.h"
 #include "bench/precision/speed.h"
@@ -31,39 +31,29 @@ struct Options {
   std::string action, work, dataset, smollm2, random, only;
   Program program;
   int64_t seeds = 3, steps = 0, rounds = 3;
+  bool check = false;
 };
-
-int64_t whole_number(const std::string& flag, const std::string& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 1) throw_usage(flag + " takes a number above 0, not " + text);
-  return value;
-}
 
 Options parse(const std::vector<std::string>& words) {
   Options o;
-  const auto number = [&](int64_t* to) { return [to](const std::string& f, const std::string& v) { *to = whole_number(f, v); }; };
-  const auto text = [&](std::string* to) { return [to](const std::string&, const std::string& v) { *to = v; }; };
-  const std::map<std::string, std::function<void(const std::string&, const std::string&)>> flags = {
-      {"--work", text(&o.work)},         {"--dataset", text(&o.dataset)},      {"--smollm2", text(&o.smollm2)},
-      {"--random", text(&o.random)},     {"--only", text(&o.only)},            {"--train", text(&o.program.path)},
-      {"--seeds", number(&o.seeds)},     {"--steps", number(&o.steps)},        {"--rounds", number(&o.rounds)},
-      {"--threads", [&](const std::string& f, const std::string& v) {
-         o.program.words = {"--threads", std::to_string(whole_number(f, v))};
-       }}};
-  for (size_t i = 0; i < words.size(); ++i) {
-    const auto flag = flags.find(words[i]);
-    if (flag == flags.end()) {
-      if (!o.action.empty() || words[i].starts_with("--")) throw_usage("unknown option " + words[i]);
-      o.action = words[i];
-    } else if (i + 1 == words.size()) {
-      throw_usage(words[i] + " takes a value");
-    } else {
-      flag->second(words[i], words[i + 1]);
-      ++i;
-    }
-  }
-  if (o.action != "run" && o.action != "report" && o.action != "speed") throw_usage("what to do: run, report or speed");
+  int threads = 0;
+  CommandLine("precision-bench")
+      .word("run|report|speed", &o.action)
+      .text("--work", "FOLDER", &o.work)
+      .text("--dataset", "FILE", &o.dataset)
+      .text("--smollm2", "MODEL", &o.smollm2)
+      .text("--random", "MODEL", &o.random)
+      .text("--train", "PROGRAM", &o.program.path)
+      .text("--only", "GLOBS", &o.only)
+      .number("--seeds", &o.seeds, int64_t{1000})
+      .number("--steps", &o.steps)
+      .number("--rounds", &o.rounds)
+      .threads("--threads", &threads)
+      .flag("--check", &o.check)
+      .parse(words);
+  if (threads > 0) o.program.words = {"--threads", std::to_string(threads)};
+  if (o.action != "run" && o.action != "report" && o.action != "speed")
+    throw_usage("'" + o.action + "' is none of run, report, speed");
   if (o.work.empty() || o.dataset.empty()) throw_usage("--work and --dataset are needed");
   if (o.smollm2.empty() && o.random.empty()) throw_usage("--smollm2 or --random is needed");
   if (o.program.path.empty() && o.action != "report") throw_usage("--train is needed: the path of loongforge-train");
@@ -113,7 +103,8 @@ int take_all(const Options& o, const std::vector<Run>& runs, Store* store) {
       case Ended::kDone:
         break;
       case Ended::kBusy:
-        std::printf("%s: another program is at it\n", run.id().c_str());
+        std::printf("%s: another program is at it; run the same command again when that has ended\n", run.id().c_str());
+        if (code == 0) code = kRunAgain;
         break;
       case Ended::kStopped:
         std::printf("%s: stopped; the same command goes on with it\n", run.id().c_str());
@@ -127,11 +118,12 @@ int take_all(const Options& o, const std::vector<Run>& runs, Store* store) {
 }
 
 int run(const Options& o) {
-  make_folders(o.work);
   std::vector<Part> parts;
   if (!o.smollm2.empty()) parts.push_back(smollm2_part(o.smollm2, o.dataset, o.steps));
   if (!o.random.empty()) parts.push_back(random_part(o.random, o.dataset, o.steps));
   const std::vector<Run> runs = plan_runs(parts, o.seeds, o.only);
+  if (o.check) return 0;
+  make_folders(o.work);
   Store store(o.work);
   if (o.action == "speed") {
     measure_speeds(runs, o.program, o.rounds, o.work);
@@ -148,9 +140,6 @@ int run(const Options& o) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-  return run(parse({argv + 1, argv + argc}));
-} catch (const Error& e) {
-  std::fprintf(stderr, "precision-bench: %s\n", e.what());
-  return static_cast<int>(e.code());
+int main(int argc, char** argv) {
+  return run_main("precision-bench", argc, argv, [](const std::vector<std::string>& words) { return run(parse(words)); });
 }

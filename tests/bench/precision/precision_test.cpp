@@ -19,6 +19,7 @@
 #include "bench/precision/store.h"
 #include "bench/precision/svg.h"
 #include "bench/precision/table.h"
+#include "bench/started.h"
 #include "cmd/train_runs.h"
 #include "support/bytes.h"
 #include "support/expect_error.h"
@@ -263,8 +264,88 @@ TEST_CASE("a run that another program has is left to it") {
   REQUIRE(flock(holder, LOCK_EX) == 0);
   const Outcome o = bench.run("run", {"--only", "random/bf16/1"});
   close(holder);
-  CHECK(o.code == 0);
-  CHECK(o.out.find("random/bf16/1: another program is at it") != std::string::npos);
+  CHECK(o.code == 75);
+  CHECK(o.out.find("random/bf16/1: another program is at it; run the same command again") != std::string::npos);
+
+  // Training by itself, as where the bench was killed a moment ago.
+  make_folders(store.folder(run) / "out");
+  const std::string lock = (store.folder(run) / "out" / ".lock").string();
+  const int trainer = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  REQUIRE(flock(trainer, LOCK_EX) == 0);
+  const Outcome again = bench.run("run", {"--only", "random/bf16/1"});
+  CHECK(again.code == 75);
+  CHECK(again.out.find("random/bf16/1: another program is at it") != std::string::npos);
+  CHECK(again.err.empty());
+  // That is the file which loongforge train holds.
+  std::vector<std::string> words = {program("loongforge-train"), "--model_path", tiny_model(), "--dataset",
+                                    kQuickstart / "records.jsonl", "--output_dir", store.folder(run) / "out"};
+  CHECK(test::run({.words = words}).err.find("is in use by another run") != std::string::npos);
+  close(trainer);
+  CHECK(bench.run("run", {"--only", "random/bf16/1"}).code == 0);
+}
+
+TEST_CASE("a signal is passed on to training, which is waited for") {
+  const Bench bench;
+  const fs::path train = bench.dir.path() / "train", said = bench.dir.path() / "said", log = bench.dir.path() / "log";
+  write_file(train, "#!/bin/sh\ntrap 'sleep 0.3; echo saved >>\"" + said.string() + "\"; exit 75' TERM\necho started >>'" +
+                        said.string() + "'\nwhile [ -e \"$0\" ]; do sleep 0.05; done\n");
+  fs::permissions(train, fs::perms::owner_all);
+  const auto started = [&] { return fs::exists(said) && read_text(said) == "started\n"; };
+  for (const char* action : {"run", "speed"})
+    for (const auto& [signal, name] : {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}}) {
+      remove_tree(said);
+      Started program(bench.words(action, {"--only", "random/bf16/*", "--train", train.string()}), log);
+      REQUIRE(comes_true(started));
+      program.send(signal);
+      CHECK(program.wait() == 128 + signal);
+      CHECK(read_text(said) == "started\nsaved\n");
+      CHECK(read_text(log).ends_with("precision-bench: stopped by " + std::string(name) + "; run the same command again\n"));
+    }
+  remove_tree(said);
+  Started program(bench.words("run", {"--only", "random/bf16/*", "--train", train.string()}), log, SIGHUP);
+  REQUIRE(comes_true(started));
+  program.send(SIGHUP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  CHECK(read_text(said) == "started\n");  // under nohup
+  program.send(SIGTERM);
+  CHECK(program.wait() == 128 + SIGTERM);
+  CHECK(read_text(said) == "started\nsaved\n");
+
+  // One that does not end: a second SIGINT ends it.
+  write_file(train, "#!/bin/sh\ntrap 'echo kept on >>\"" + said.string() + "\"' TERM\necho started >>'" + said.string() +
+                        "'\nwhile [ -e \"$0\" ]; do sleep 0.05; done\n");
+  fs::permissions(train, fs::perms::owner_all);
+  remove_tree(said);
+  Started second(bench.words("run", {"--only", "random/bf16/*", "--train", train.string()}), log);
+  REQUIRE(comes_true(started));
+  second.send(SIGINT);
+  REQUIRE(comes_true([&] { return read_text(said) == "started\nkept on\n"; }));
+  second.send(SIGINT);
+  CHECK(second.wait() == 128 + SIGINT);
+}
+
+TEST_CASE("stopped training goes on with the same command at once, and ends as one that was not stopped") {
+  const Bench bench;
+  const std::vector<std::string> chosen = {"--only", "random/bf16/1", "--steps", "60", "--seeds", "1"};
+  const std::vector<Part> parts = {random_part(tiny_model(), kQuickstart / "records.jsonl", 60)};
+  const Run run = plan_runs(parts, 1, "random/bf16/1")[0];
+  Store store(bench.dir.path() / "work"), other(bench.dir.path() / "other");
+  const fs::path log = store.folder(run) / "train.log";
+  Started program(bench.words("run", chosen), bench.dir.path() / "log");
+  REQUIRE(comes_true([&] { return fs::exists(log) && read_text(log).find("step 3/60") != std::string::npos; }));
+  program.send(SIGTERM);
+  CHECK(program.wait() == 128 + SIGTERM);
+  CHECK(fs::exists(store.folder(run) / "out" / "latest"));
+  CHECK_FALSE(store.find(run));
+  const Outcome o = bench.run("run", chosen);
+  CHECK_MESSAGE(o.code == 0, o.err);
+  CHECK(o.err.empty());
+  const std::string text = read_text(log);
+  CHECK(text.find("step 3/60") == text.rfind("step 3/60"));  // taken once
+  std::string message;
+  REQUIRE(other.take(run, {test::program("loongforge-train"), {"--threads", "2"}}, &message) == Ended::kDone);
+  REQUIRE(store.find(run));
+  CHECK(store.find(run)->loss == other.find(run)->loss);
 }
 
 TEST_CASE("wrong options end in one line") {
@@ -272,11 +353,19 @@ TEST_CASE("wrong options end in one line") {
   const auto ends = [&](const std::vector<std::string>& more, const std::string& line) {
     const Outcome o = bench.run("run", more);
     CHECK(o.code == 2);
-    CHECK(o.err == "precision-bench: " + line + "\n");
+    CHECK_MESSAGE(o.err.starts_with("precision-bench: " + line), o.err);
+    CHECK(count_of(o.err, "\n") == 1);
+    CHECK_FALSE(fs::exists(bench.dir.path() / "work"));
   };
-  ends({"--fast"}, "unknown option --fast");
-  ends({"--seeds", "0"}, "--seeds takes a number above 0, not 0");
-  ends({"--only"}, "--only takes a value");
+  ends({"--fast"}, "unknown option --fast; usage: precision-bench run|report|speed [--work FOLDER]");
+  ends({"now"}, "unknown argument 'now'; usage: ");
+  ends({"--seeds", "0"}, "--seeds takes a whole number from 1 to 1000, not '0'\n");
+  ends({"--threads", "x"}, "--threads takes a whole number from 1 to 1024, not 'x'\n");
+  ends({"--only"}, "--only takes a value: GLOBS\n");
+  ends({"--only", "random/fp9/*"}, "--only random/fp9/* matches no run");
+  CHECK(bench.run("rum", {}).err == "precision-bench: 'rum' is none of run, report, speed\n");
+  CHECK(bench.run("run", {"--check"}).code == 0);
+  CHECK_FALSE(fs::exists(bench.dir.path() / "work"));
 }
 
 TEST_CASE("speeds are kept by part and recipe") {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_ops.h"
+#include "bench/precision/program.h"
 
 namespace loongforge::bench {
 namespace {

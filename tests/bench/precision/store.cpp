@@ -1,20 +1,17 @@
 #include "bench/precision/store.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_ops.h"
+#include "bench/precision/program.h"
 
 namespace loongforge::bench {
 namespace {
@@ -23,21 +20,6 @@ using support::Json;
 namespace fs = std::filesystem;
 
 constexpr int kSavedOnTerm = 75, kSavedOnInterrupt = 130;  // loongforge train's exit codes
-
-[[noreturn]] void become(const std::vector<std::string>& words, int log, pid_t parent) {
-  signal(SIGINT, SIG_DFL);
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(kSavedOnTerm);  // it died before it could be told
-  const int in = open("/dev/null", O_RDONLY);
-  dup2(in, STDIN_FILENO);
-  dup2(log, STDOUT_FILENO);
-  dup2(log, STDERR_FILENO);
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  execv(arguments[0], arguments.data());
-  _exit(127);
-}
 
 // The lock of a run's folder, held while this lives; it goes with the process that held it.
 class Claim {
@@ -57,6 +39,15 @@ class Claim {
   bool held_ = false;
 };
 
+// Whether training has the folder: loongforge train locks that file as long as it runs.
+bool is_trained_in(const fs::path& out) {
+  const int fd = open((out / ".lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  close(fd);
+  return locked;
+}
+
 std::string last_line(const fs::path& file) {
   if (!fs::exists(file)) return {};
   std::string text = read_text(file);
@@ -65,20 +56,6 @@ std::string last_line(const fs::path& file) {
 }
 
 }  // namespace
-
-int run_program(const std::vector<std::string>& words, const fs::path& log) {
-  const File file = File::append(log);
-  const pid_t parent = getpid();
-  const auto interrupt = signal(SIGINT, SIG_IGN);  // the terminal's Ctrl-C is the program's to answer
-  const pid_t child = fork();
-  if (child < 0) throw_failed(words[0], std::string("cannot be started: ") + std::strerror(errno));
-  if (child == 0) become(words, file.fd(), parent);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  signal(SIGINT, interrupt);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
 
 int64_t Store::checksum(const fs::path& file) {
   const auto [at, fresh] = checksums_.try_emplace(file.string(), 0);
@@ -121,7 +98,7 @@ Ended Store::take(const Run& run, const Program& program, std::string* message) 
   const fs::path to = folder(run), out = to / "out", log = to / "train.log";
   make_folders(to);
   const Claim claim(to);
-  if (!claim.held()) return Ended::kBusy;
+  if (!claim.held() || is_trained_in(out)) return Ended::kBusy;
   if (find(run)) return Ended::kDone;
   std::optional<RunRecord> record;
   if (fs::exists(out / "final")) record = read_metrics(out / "metrics.jsonl", run.part->steps);

@@ -22,9 +22,6 @@ struct Program {
   std::vector<std::string> words;  // besides the run's own: --threads
 };
 
-// Starts a program, its output appended to log; it is asked to stop when this program dies. The exit code, or 128 + signal.
-int run_program(const std::vector<std::string>& words, const std::filesystem::path& log);
-
 class Store {
  public:
   explicit Store(std::filesystem::path work) : work_(std::move(work)) {}
@@ -33,8 +30,9 @@ class Store {
   std::filesystem::path folder(const Run& run);
   // The finished run's record.
   std::optional<RunRecord> find(const Run& run);
-  // Takes the run, or goes on with it, to its end. kBusy: another program has it. kStopped: it saved and asks to be run
-  // again. kFailed: *message says why.
+  // Takes the run, or goes on with it, to its end. kBusy: another program has it, or training that was left alone still ends
+  // there. kStopped: it saved and asks to be run again. kFailed: *message says why. Error as run_program() where this process
+  // is asked to stop: the run has saved.
   Ended take(const Run& run, const Program& program, std::string* message);
 
  private:
