@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench.h"
+#include "bench/options.h"
 #include "kernels/attention.h"
 
 namespace {
@@ -123,12 +124,12 @@ class Case {
   AttnJob job_{};
 };
 
-void run(const Options& options, Isa isa, int threads) {
+void run(const RowOptions& options, Isa isa, int threads) {
   set_active_isa(isa);
   ThreadPool pool(threads);
   for (const Shape& s : kShapes) {
     const std::string name = name_of(s);
-    if (name.find(options.only) == std::string::npos) continue;
+    if (!options.wants(name)) continue;
     Case c(s, pool);
     Rounds rounds;
     std::vector<size_t> limits;
@@ -148,10 +149,15 @@ void run(const Options& options, Isa isa, int threads) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = parse_options(argc, argv);
-  std::printf("%-7s %s %-32s %-9s %8s %8s %8s %8s\n", "isa", "t", "documents", "pass", "GF/s",
-              "peak", "median", "best");
-  for (const Isa isa : options.isas)
-    for (const int threads : options.threads) run(options, isa, threads);
-  return 0;
+  return run_main("attention-bench", argc, argv, [](const std::vector<std::string>& words) {
+    const RowOptions options = parse_row_options("attention-bench", words);
+    std::vector<std::string> rows;
+    for (const Shape& s : kShapes) rows.push_back(name_of(s));
+    options.check_only(rows);
+    std::printf("%-7s %s %-32s %-9s %8s %8s %8s %8s\n", "isa", "t", "documents", "pass", "GF/s",
+                "peak", "median", "best");
+    for (const Isa isa : options.isas)
+      for (const int threads : options.threads) run(options, isa, threads);
+    return 0;
+  });
 }

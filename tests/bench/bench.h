@@ -10,8 +10,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -238,49 +236,5 @@ class Rounds {
   };
   std::vector<Entry> entries_;
 };
-
-// ---- The command line of a benchmark: --threads N, --rounds N, --isa NAME, --only TEXT (of a
-// row's name), --peers on|off.
-struct Options {
-  std::vector<int> threads = {1, 2};
-  int rounds = 20;
-  std::vector<kernels::Isa> isas{kernels::available_isas().begin(),
-                                 kernels::available_isas().end()};
-  std::string only;
-  bool peers = true;
-};
-inline Options parse_options(int argc, char** argv) {
-  Options o;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    const char* value = i + 1 < argc ? argv[++i] : nullptr;
-    kernels::Isa isa{};
-    bool ok = value != nullptr;
-    if (ok && flag == "--threads") {
-      o.threads = {std::atoi(value)};
-      ok = o.threads[0] > 0;
-    } else if (ok && flag == "--rounds") {
-      o.rounds = std::atoi(value);
-      ok = o.rounds > 0;
-    } else if (ok && flag == "--isa") {
-      ok = kernels::parse_isa(value, &isa) && kernels::set_active_isa(isa);
-      o.isas = {isa};
-    } else if (ok && flag == "--only") {
-      o.only = value;
-    } else if (ok && flag == "--peers") {
-      o.peers = std::string(value) == "on";
-      ok = o.peers || std::string(value) == "off";
-    } else {
-      ok = false;
-    }
-    if (ok) continue;
-    std::fprintf(stderr,
-                 "usage: %s [--threads N] [--rounds N] [--isa scalar|avx2|avx512] [--only TEXT] "
-                 "[--peers on|off]\n",
-                 argv[0]);
-    std::exit(2);
-  }
-  return o;
-}
 
 }  // namespace loongforge::bench

@@ -1,6 +1,8 @@
 // Speed of gemm against the physical limits: the peak of the multiply-add instruction, and reading
 // memory for one row; and beside it the products of other libraries. Weights rotate over more
 // memory than the caches hold.
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,8 +13,9 @@
 #include <vector>
 
 #include "bench.h"
-#include "kernels/generic/gemm_table.h"
+#include "bench/options.h"
 #include "bench/peers/peers.h"
+#include "kernels/generic/gemm_table.h"
 #include "quiet.h"
 
 #if LF_HAVE_AVX512
@@ -268,6 +271,22 @@ class Verdict {
   std::string text_;
 };
 
+struct Options : RowOptions {
+  bool peers = true;
+};
+
+Options parse(const std::vector<std::string>& words) {
+  std::string peers = "on";
+  Options o{parse_row_options("gemm-bench", words, [&](CommandLine* line) {
+    line->choice("--peers", {"on", "off"}, &peers);
+  })};
+  o.peers = peers == "on";
+  std::vector<std::string> rows;
+  for (const Shape& s : kShapes) rows.emplace_back(s.name);
+  o.check_only(rows);
+  return o;
+}
+
 void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, const Options& options) {
   const bool memory = s.m <= 4;
   Case test(s, variant.table, pool, memory ? size_t{1} << 30 : size_t{1} << 27);
@@ -332,11 +351,28 @@ void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, const O
   std::fflush(stdout);
 }
 
+int measure(const Options& options, const char* name) {
+  Isa isa{};
+  if (!parse_isa(name, &isa) || !set_active_isa(isa)) return 1;
+  for (const Variant& variant : variants_of(isa)) {
+    for (const int threads : options.threads) {
+      ThreadPool pool(threads);
+      std::printf("%s, %d thread%s, peak: %s\n", variant.name.c_str(), threads,
+                  threads == 1 ? "" : "s", fma_name(variant.kind));
+      for (const Shape& s : kShapes)
+        if (options.wants(s.name)) run_shape(s, variant, pool, options);
+    }
+  }
+  return 0;
+}
+
 // The libraries beside ours choose their instructions when they are loaded: each ISA has a process
-// of its own, whose environment says so.
+// of its own, whose environment says so. It ends when this one does.
 int run_alone(char** argv, const char* isa) {
-  const pid_t child = fork();
+  const pid_t parent = getpid(), child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);
     if (std::string(isa) == "avx2") {
       setenv("OPENBLAS_CORETYPE", "Haswell", 1);
     } else {
@@ -356,26 +392,13 @@ int run_alone(char** argv, const char* isa) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = parse_options(argc, argv);
-  const char* alone = std::getenv("LF_GEMM_BENCH_ISA");
-  if (alone == nullptr) {
+  return run_main("gemm-bench", argc, argv, [argv](const std::vector<std::string>& words) {
+    const Options options = parse(words);
+    if (const char* alone = std::getenv("LF_GEMM_BENCH_ISA")) return measure(options, alone);
     if (options.peers && !missing_peers().empty()) std::printf("%s\n", missing_peers().c_str());
     std::fflush(stdout);
     int failed = 0;
     for (const Isa isa : options.isas) failed |= run_alone(argv, isa_name(isa));
     return failed;
-  }
-  Isa isa{};
-  if (!parse_isa(alone, &isa) || !set_active_isa(isa)) return 1;
-  for (const Variant& variant : variants_of(isa)) {
-    for (const int threads : options.threads) {
-      ThreadPool pool(threads);
-      std::printf("%s, %d thread%s, peak: %s\n", variant.name.c_str(), threads,
-                  threads == 1 ? "" : "s", fma_name(variant.kind));
-      for (const Shape& s : kShapes)
-        if (std::string(s.name).find(options.only) != std::string::npos)
-          run_shape(s, variant, pool, options);
-    }
-  }
-  return 0;
+  });
 }

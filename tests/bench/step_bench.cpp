@@ -1,5 +1,5 @@
-// step-bench MODEL [--rows 4] [--length 512] [--type lora|full] [--precision e4m3|...] [--activations saved|...] [--scales block|...] [--cost adaptive|stats] [--threads N] [--rounds 3]
-// --scaling takes every step with one thread as well, by turns, and prints how many times as fast the many are.
+// step-bench MODEL [options]: --help lists them. --scaling takes every step with one thread as well, by turns, and prints how
+// many times as fast the many are; --cost measures what adaptive biases or statistics add to a step.
 // Times whole training steps (one micro-batch of rows x length random tokens, all trained on) and prints where the time goes
 // and the model FLOP utilisation: 4 N T (LoRA) or 6 N T (full), N = linear parameters with the head, plus 3 x the causal
 // attention products, over the peak of the multiply-add that the GEMM uses, measured in the same run, round by round.
@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "bench.h"
+#include "bench/options.h"
+#include "cli/run.h"
 #include "graph/executor.h"
 #include "graph/validate.h"
 #include "ir/reader.h"
@@ -29,22 +31,37 @@ using namespace loongforge;
 namespace {
 
 struct Options {
-  std::string model, type = "lora", precision = "e4m3", activations = "saved", scales = "block", cost;
+  std::string model, isa, type = "lora", precision = "e4m3", activations = "saved", scales = "block", cost;
   int64_t rows = 4, length = 512;
   int threads = 0, rounds = 3;
   bool checkpointing = false, scaling = false;
 };
 
+Options parse(const std::vector<std::string>& words) {
+  Options o;
+  bench::CommandLine("step-bench")
+      .word("MODEL", &o.model)
+      .number("--rows", &o.rows)
+      .number("--length", &o.length)
+      .choice("--type", {"lora", "full"}, &o.type)
+      .choice("--precision", {"e4m3", "e5m2", "hybrid", "bf16", "fp32"}, &o.precision)
+      .choice("--activations", {"saved", "compute", "off"}, &o.activations)
+      .choice("--scales", {"block", "tensor-current", "delayed"}, &o.scales)
+      .choice("--cost", {"adaptive", "stats"}, &o.cost)
+      .choice("--isa", bench::isa_names(), &o.isa)
+      .threads("--threads", &o.threads)
+      .number("--rounds", &o.rounds)
+      .flag("--checkpointing", &o.checkpointing)
+      .flag("--scaling", &o.scaling)
+      .parse(words);
+  return o;
+}
+
 quant::Recipe recipe_of(const Options& o) {
   quant::Recipe recipe;
-  const auto precision = quant::parse_run_precision(o.precision);
-  const auto activations = quant::parse_activations(o.activations);
-  const auto scales = quant::parse_scale_recipe(o.scales);
-  if (!precision || !activations || !scales)
-    throw_usage("--precision, --activations or --scales is not known");
-  recipe.precision = *precision;
-  recipe.activations = *activations;
-  recipe.scales = *scales;
+  recipe.precision = quant::parse_run_precision(o.precision).value();
+  recipe.activations = quant::parse_activations(o.activations).value();
+  recipe.scales = quant::parse_scale_recipe(o.scales).value();
   return recipe;
 }
 
@@ -212,38 +229,9 @@ int run(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options o;
-  for (int i = 1; i < argc; ++i) {
-    const std::string a = argv[i];
-    auto next = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
-    if (a == "--rows") o.rows = std::atoll(next().c_str());
-    else if (a == "--length") o.length = std::atoll(next().c_str());
-    else if (a == "--type") o.type = next();
-    else if (a == "--precision") o.precision = next();
-    else if (a == "--activations") o.activations = next();
-    else if (a == "--scales") o.scales = next();
-    else if (a == "--cost") o.cost = next();
-    else if (a == "--threads") o.threads = std::atoi(next().c_str());
-    else if (a == "--rounds") o.rounds = std::atoi(next().c_str());
-    else if (a == "--scaling") o.scaling = true;
-    else if (a == "--checkpointing") o.checkpointing = true;
-    else o.model = a;
-  }
-  if (o.model.empty() || o.rounds < 1) {
-    std::fprintf(stderr, "usage: step-bench MODEL [--rows N] [--length N] [--type lora|full] [--precision e4m3|...] [--activations saved|...] [--scales block|...] [--cost adaptive|stats] [--threads N] [--rounds N] [--checkpointing] [--scaling]\n");
-    return 2;
-  }
-  if (const char* isa = std::getenv("LOONGFORGE_ISA"); isa != nullptr) {
-    kernels::Isa wanted;
-    if (!kernels::parse_isa(isa, &wanted) || !kernels::set_active_isa(wanted)) {
-      std::fprintf(stderr, "step-bench: no %s on this CPU\n", isa);
-      return 3;
-    }
-  }
-  try {
+  return bench::run_main("step-bench", argc, argv, [](const std::vector<std::string>& words) {
+    const Options o = parse(words);
+    cli::apply_isa(o.isa.empty() ? std::getenv("LOONGFORGE_ISA") : o.isa.c_str());
     return run(o);
-  } catch (const Error& e) {
-    std::fprintf(stderr, "step-bench: %s\n", e.what());
-    return static_cast<int>(e.code());
-  }
+  });
 }

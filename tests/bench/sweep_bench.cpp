@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench.h"
+#include "bench/options.h"
 #include "kernels/gemm.h"
 #include "kernels/optim.h"
 #include "kernels/quant.h"
@@ -16,6 +17,12 @@ namespace {
 using namespace loongforge;
 using namespace loongforge::kernels;
 using namespace loongforge::bench;
+
+constexpr const char* kQuantiseFp32 = "quantise fp32, memory";
+constexpr const char* kQuantiseBf16 = "quantise bf16, memory";
+constexpr const char* kQuantiseCache = "quantise fp32, cache";  // of one thread only
+constexpr const char* kAdamw = "AdamW fp32";
+constexpr const char* kCrossEntropy = "cross-entropy, head chunk";
 
 void fill(float* x, int64_t n, unsigned seed) {
   std::minstd_rand rng(seed);
@@ -50,7 +57,7 @@ void read_once(const uint8_t* p, size_t bytes) {
   (void)sink;
 }
 
-void quantiser_from_memory(ThreadPool& pool, Elem from, const Options& options) {
+void quantiser_from_memory(ThreadPool& pool, Elem from, const RowOptions& options) {
   constexpr int64_t kRows = 16384, kCols = 4096;
   const int64_t bytes = elem_bytes(from);
   AlignedBuffer x(static_cast<size_t>(kRows * kCols * bytes), Pages::kTransparent);
@@ -86,12 +93,12 @@ void quantiser_from_memory(ThreadPool& pool, Elem from, const Options& options) 
   });
   const OthersLoad load;
   rounds.run(options.rounds);
-  print_row(from == Elem::kF32 ? "quantise fp32, memory" : "quantise bf16, memory",
-            rounds.best(row), "GB/s", rounds.median_ratio(row, {read}), "of reading in one stream",
+  print_row(from == Elem::kF32 ? kQuantiseFp32 : kQuantiseBf16, rounds.best(row), "GB/s",
+            rounds.median_ratio(row, {read}), "of reading in one stream",
             from == Elem::kF32 ? 0.92 : 0, load);
 }
 
-void quantiser_in_cache(ThreadPool& pool, Isa isa, const Options& options) {
+void quantiser_in_cache(ThreadPool& pool, Isa isa, const RowOptions& options) {
   constexpr int64_t kRows = 8, kCols = 1024;
   std::vector<float> x(kRows * kCols);
   std::vector<uint8_t> codes(kRows * kCols);
@@ -114,15 +121,15 @@ void quantiser_in_cache(ThreadPool& pool, Isa isa, const Options& options) {
   rounds.run(options.rounds);
   // Elements a cycle where the FMA peak is two instructions a cycle: the clock is not known.
   const double cycles = rounds.best(peak) / (2 * fma_flops(kind));
-  std::printf("  %-28s %8.2f G elem/s %5.2f elements a cycle%s\n", "quantise fp32, cache",
-              rounds.best(row), rounds.best(row) / cycles,
+  std::printf("  %-28s %8.2f G elem/s %5.2f elements a cycle%s\n", kQuantiseCache, rounds.best(row),
+              rounds.best(row) / cycles,
               load.share() > OthersLoad::kLimit ? "  [not judged: others use the CPUs]"
               : isa != Isa::kAvx512             ? ""
               : rounds.best(row) >= 8.0         ? "  [8.0 met]"
                                                 : "  [8.0 MISSED]");
 }
 
-void adamw_sweep(ThreadPool& pool, const Options& options) {
+void adamw_sweep(ThreadPool& pool, const RowOptions& options) {
   constexpr int64_t kCount = int64_t{16} << 20;
   AlignedBuffer p(kCount * 4, Pages::kTransparent), m(kCount * 4, Pages::kTransparent),
       v(kCount * 4, Pages::kTransparent), g(kCount * 4, Pages::kTransparent);
@@ -164,12 +171,12 @@ void adamw_sweep(ThreadPool& pool, const Options& options) {
   });
   const OthersLoad load;
   rounds.run(options.rounds);
-  print_row("AdamW fp32", rounds.best(row), "GB/s", rounds.median_ratio(row, {limit}),
+  print_row(kAdamw, rounds.best(row), "GB/s", rounds.median_ratio(row, {limit}),
             "of the same sweep without arithmetic", 0.97, load);
 }
 
 // A chunk of tokens through a head of 49152 x 576: logits, loss and their gradient, dX.
-void cross_entropy(ThreadPool& pool, const Options& options) {
+void cross_entropy(ThreadPool& pool, const RowOptions& options) {
   constexpr int64_t kTokens = 170, kVocab = 49152, kWidth = 576;
   AlignedBuffer x(kTokens * kWidth * 2), dx(kTokens * kWidth * 2);
   AlignedBuffer logits(kTokens * kVocab * 4, Pages::kTransparent);
@@ -221,32 +228,40 @@ void cross_entropy(ThreadPool& pool, const Options& options) {
   const size_t row = rounds.add("all", [&] { return products(true); });
   const OthersLoad load;
   rounds.run(options.rounds);
-  print_row("cross-entropy, head chunk", rounds.best(row), "GF/s",
-            rounds.median_ratio(row, {alone}), "of its products alone", 0.92, load);
+  print_row(kCrossEntropy, rounds.best(row), "GF/s", rounds.median_ratio(row, {alone}),
+            "of its products alone", 0.92, load);
   std::printf("  %-28s %8.1f MB a chunk\n", "  its memory",
               static_cast<double>(logits.size()) * 1e-6);
+}
+
+RowOptions parse(const std::vector<std::string>& words) {
+  RowOptions o = parse_row_options("sweep-bench", words);
+  // Scalar code is bound by no memory: it is measured only where it is asked for.
+  if (!o.isas_named && o.isas.size() > 1) std::erase(o.isas, Isa::kScalar);
+  std::vector<std::string> rows = {kQuantiseFp32, kQuantiseBf16, kAdamw, kCrossEntropy};
+  if (std::count(o.threads.begin(), o.threads.end(), 1) > 0) rows.emplace_back(kQuantiseCache);
+  o.check_only(rows);
+  return o;
+}
+
+void measure(const RowOptions& options, Isa isa, int threads) {
+  set_active_isa(isa);
+  ThreadPool pool(threads);
+  std::printf("%s, %d thread%s\n", isa_name(isa), threads, threads == 1 ? "" : "s");
+  if (options.wants(kQuantiseFp32)) quantiser_from_memory(pool, Elem::kF32, options);
+  if (options.wants(kQuantiseBf16)) quantiser_from_memory(pool, Elem::kBf16, options);
+  if (options.wants(kQuantiseCache) && threads == 1) quantiser_in_cache(pool, isa, options);
+  if (options.wants(kAdamw)) adamw_sweep(pool, options);
+  if (options.wants(kCrossEntropy)) cross_entropy(pool, options);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = parse_options(argc, argv);
-  const auto wanted = [&](const char* name) {
-    return std::string(name).find(options.only) != std::string::npos;
-  };
-  for (const Isa isa : options.isas) {
-    if (isa == Isa::kScalar || !set_active_isa(isa)) continue;
-    for (const int threads : options.threads) {
-      ThreadPool pool(threads);
-      std::printf("%s, %d thread%s\n", isa_name(isa), threads, threads == 1 ? "" : "s");
-      if (wanted("quantise")) {
-        quantiser_from_memory(pool, Elem::kF32, options);
-        quantiser_from_memory(pool, Elem::kBf16, options);
-        if (threads == 1) quantiser_in_cache(pool, isa, options);
-      }
-      if (wanted("adamw")) adamw_sweep(pool, options);
-      if (wanted("cross-entropy")) cross_entropy(pool, options);
-    }
-  }
-  return 0;
+  return run_main("sweep-bench", argc, argv, [](const std::vector<std::string>& words) {
+    const RowOptions options = parse(words);
+    for (const Isa isa : options.isas)
+      for (const int threads : options.threads) measure(options, isa, threads);
+    return 0;
+  });
 }
