@@ -95,13 +95,13 @@ inline double fma_flops(FmaKind kind) {  // of one instruction
                    :                                                                               \
                    : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", \
                      "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
-#define LF_BENCH_HIGH                                                            \
-  LF_BENCH_ZERO_HIGH("16")                                                       \
-  LF_BENCH_ZERO_HIGH("17")                                                       \
-  LF_BENCH_ZERO_HIGH("18")                                                       \
-  LF_BENCH_ZERO_HIGH("19") LF_BENCH_ZERO_HIGH("20") LF_BENCH_ZERO_HIGH("21")     \
-      LF_BENCH_ZERO_HIGH("22") LF_BENCH_ZERO_HIGH("23") LF_BENCH_ZERO_HIGH("30") \
-          LF_BENCH_ZERO_HIGH("31")
+#define LF_BENCH_HIGH                                                        \
+  LF_BENCH_ZERO_HIGH("16")                                                   \
+  LF_BENCH_ZERO_HIGH("17")                                                   \
+  LF_BENCH_ZERO_HIGH("18")                                                   \
+  LF_BENCH_ZERO_HIGH("19")                                                   \
+  LF_BENCH_ZERO_HIGH("20") LF_BENCH_ZERO_HIGH("21") LF_BENCH_ZERO_HIGH("22") \
+      LF_BENCH_ZERO_HIGH("23") LF_BENCH_ZERO_HIGH("30") LF_BENCH_ZERO_HIGH("31")
 #define LF_BENCH_YMM(i) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" i "\n"
 #define LF_BENCH_ZMM(i) "vfmadd231ps %%zmm30, %%zmm31, %%zmm" i "\n"
 #define LF_BENCH_DOT(i) "vdpbf16ps %%zmm30, %%zmm31, %%zmm" i "\n"

@@ -1,10 +1,13 @@
 // precision-bench run|report|speed --work FOLDER --dataset FILE [options]: --help lists them.
-// Whether training in FP8 gives what training in bf16 gives (precision/plan.h says what is run; precision.sh makes the models).
-// run: takes the runs that are not finished, goes on with one that was stopped, then reports. report: prints the tables of
-// what is finished and draws WORK/precision_<part>.svg. speed: measures the tokens/s of the tables, on a quiet machine.
-// Stopped by SIGINT, SIGTERM or SIGHUP it waits for its training, which saves: the same command, at once, goes on.
-// --check: looks at the command line only. Exit code: 0, 1 where a finished bar is missed or a run failed, 75 where a run saved
-// and asks to be run again or another program was at one, 128 and the signal's number where it was stopped.
+// Whether training in FP8 gives what training in bf16 gives (precision/plan.h says what is run;
+// precision.sh makes the models). run: takes the runs that are not finished, goes on with one that
+// was stopped, then reports. report: prints the tables of what is finished and draws
+// WORK/precision_<part>.svg. speed: measures the tokens/s of the tables, on a quiet machine.
+// Stopped by SIGINT, SIGTERM or SIGHUP it waits for its training, which saves: the same command, at
+// once, goes on.
+// --check: looks at the command line only. Exit code: 0, 1 where a finished bar is missed or a run
+// failed, 75 where a run saved and asks to be run again or another program was at one, 128 and the
+// signal's number where it was stopped.
 #include <cstdio>
 #include <map>
 #include <string>
@@ -56,7 +59,8 @@ Options parse(const std::vector<std::string>& words) {
     throw_usage("'" + o.action + "' is none of run, report, speed");
   if (o.work.empty() || o.dataset.empty()) throw_usage("--work and --dataset are needed");
   if (o.smollm2.empty() && o.random.empty()) throw_usage("--smollm2 or --random is needed");
-  if (o.program.path.empty() && o.action != "report") throw_usage("--train is needed: the path of loongforge-train");
+  if (o.program.path.empty() && o.action != "report")
+    throw_usage("--train is needed: the path of loongforge-train");
   return o;
 }
 
@@ -75,12 +79,15 @@ int report(const Options& o, const std::vector<Part>& parts, Store* store) {
       ++done;
       records[run.recipe->name][run.seed] = std::move(*record);
     }
-    std::printf("\n%s: %lld of %lld runs are finished\n", part.name.c_str(), static_cast<long long>(done), static_cast<long long>(all));
+    std::printf("\n%s: %lld of %lld runs are finished\n", part.name.c_str(),
+                static_cast<long long>(done), static_cast<long long>(all));
     if (done == 0) continue;
     const std::vector<Row> rows = compare(part, records);
     const auto measured = speeds.find(part.name);
-    std::printf("\n%s\n%s", main_table(part, rows, measured == speeds.end() ? Speeds() : measured->second).c_str(),
-                seed_table(rows).c_str());
+    std::printf(
+        "\n%s\n%s",
+        main_table(part, rows, measured == speeds.end() ? Speeds() : measured->second).c_str(),
+        seed_table(rows).c_str());
     if (const auto verdict = judge(part, rows, o.seeds)) {
       std::printf("\n%s\n", verdict->line.c_str());
       if (!verdict->kept) code = 1;
@@ -103,7 +110,9 @@ int take_all(const Options& o, const std::vector<Run>& runs, Store* store) {
       case Ended::kDone:
         break;
       case Ended::kBusy:
-        std::printf("%s: another program is at it; run the same command again when that has ended\n", run.id().c_str());
+        std::printf(
+            "%s: another program is at it; run the same command again when that has ended\n",
+            run.id().c_str());
         if (code == 0) code = kRunAgain;
         break;
       case Ended::kStopped:
@@ -141,5 +150,6 @@ int run(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_main("precision-bench", argc, argv, [](const std::vector<std::string>& words) { return run(parse(words)); });
+  return run_main("precision-bench", argc, argv,
+                  [](const std::vector<std::string>& words) { return run(parse(words)); });
 }

@@ -12,7 +12,8 @@ Series mean_series(const std::string& name, const std::vector<std::vector<double
   for (size_t i = 0; i < curves[0].size(); ++i) {
     double sum = 0;
     for (const std::vector<double>& curve : curves) sum += curve[i];
-    series.points.emplace_back(static_cast<double>(i + 1), sum / static_cast<double>(curves.size()));
+    series.points.emplace_back(static_cast<double>(i + 1),
+                               sum / static_cast<double>(curves.size()));
   }
   return series;
 }
@@ -37,7 +38,8 @@ std::string draw_curves(const Part& part, const Records& records) {
     losses.series.push_back(mean_series(recipe.title, smooth));
     if (!gap.empty()) gaps.series.push_back(mean_series(recipe.title, gap));
   }
-  return draw_svg(part.title + ": loss by recipe", "step of 4 x 256 tokens (mean over the seeds)", {losses, gaps});
+  return draw_svg(part.title + ": loss by recipe", "step of 4 x 256 tokens (mean over the seeds)",
+                  {losses, gaps});
 }
 
 }  // namespace loongforge::bench

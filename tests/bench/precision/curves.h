@@ -1,4 +1,5 @@
-// The chart of a part: the mean over the seeds of the loss, and of what it differs from bf16's. Thread-safety: pure functions.
+// The chart of a part: the mean over the seeds of the loss, and of what it differs from bf16's.
+// Thread-safety: pure functions.
 #pragma once
 
 #include <string>

@@ -10,7 +10,8 @@
 namespace loongforge::bench {
 namespace {
 
-// Rows of 256 tokens, 4 a step, every token trained on: the least noise that so many tokens can give.
+// Rows of 256 tokens, 4 a step, every token trained on: the least noise that so many tokens can
+// give.
 std::vector<std::string> shared_arguments(int64_t steps) {
   const std::string end = std::to_string(steps);
   return {"--finetuning_type",
@@ -41,7 +42,8 @@ void append(std::vector<std::string>* to, const std::vector<std::string>& more) 
   to->insert(to->end(), more.begin(), more.end());
 }
 
-const std::vector<std::string> kCompute = {"--fp8_precision", "e4m3", "--fp8_activations", "compute"};
+const std::vector<std::string> kCompute = {"--fp8_precision", "e4m3", "--fp8_activations",
+                                           "compute"};
 const std::vector<std::string> kSaved = {"--fp8_precision", "e4m3", "--fp8_activations", "saved"};
 const std::vector<std::string> kOff = {"--fp8_precision", "e4m3", "--fp8_activations", "off"};
 
@@ -68,7 +70,8 @@ Part smollm2_part(std::filesystem::path model, std::filesystem::path dataset, in
   part.dataset = std::move(dataset);
   part.steps = steps > 0 ? steps : 60;
   part.arguments = shared_arguments(part.steps);
-  append(&part.arguments, {"--learning_rate", "5e-5"});  // warming up and falling as the trainer does by itself
+  append(&part.arguments,
+         {"--learning_rate", "5e-5"});  // warming up and falling as the trainer does by itself
   part.recipes = {
       {kBaseline, "bf16", {"--fp8_precision", "bf16"}},
       {"fp8", "FP8, the default (saved, block)", {"--fp8_precision", "e4m3"}},
@@ -88,9 +91,11 @@ Part random_part(std::filesystem::path model, std::filesystem::path dataset, int
   part.dataset = std::move(dataset);
   part.steps = steps > 0 ? steps : 300;
   part.arguments = shared_arguments(part.steps);
-  // At 1e-3 this model's training amplifies anything: an adam_epsilon of 1.1e-8 moved bf16's own loss by 2 %. Here by 0.03 %.
+  // At 1e-3 this model's training amplifies anything: an adam_epsilon of 1.1e-8 moved bf16's own
+  // loss by 2 %. Here by 0.03 %.
   append(&part.arguments, {"--learning_rate", "3e-4"});
-  const std::vector<std::string> tensor = {"--fp8_recipe", "tensor-current"}, delayed = {"--fp8_recipe", "delayed"};
+  const std::vector<std::string> tensor = {"--fp8_recipe", "tensor-current"},
+                                 delayed = {"--fp8_recipe", "delayed"};
   part.recipes = {
       {kBaseline, "bf16", {"--fp8_precision", "bf16"}},
       {"fp8", "FP8, the default (saved, block)", {"--fp8_precision", "e4m3"}},
@@ -125,7 +130,8 @@ std::vector<Run> plan_runs(const std::vector<Part>& parts, int64_t seeds, const 
   std::vector<Run> runs;
   for (const Part& part : parts) {
     const size_t split = std::min(kFirst, part.recipes.size());
-    for (const auto& [from, to] : {std::pair{size_t{0}, split}, std::pair{split, part.recipes.size()}})
+    for (const auto& [from, to] :
+         {std::pair{size_t{0}, split}, std::pair{split, part.recipes.size()}})
       for (int64_t seed = 1; seed <= seeds; ++seed)
         for (size_t r = from; r < to; ++r) runs.push_back({&part, &part.recipes[r], seed});
   }
@@ -135,7 +141,9 @@ std::vector<Run> plan_runs(const std::vector<Part>& parts, int64_t seeds, const 
     return std::none_of(globs.begin(), globs.end(),
                         [&](const std::string& glob) { return quant::glob_match(glob, run.id()); });
   });
-  if (runs.empty()) throw_usage("--only " + only + " matches no run", "an id is part/recipe/seed, as smollm2/fp8/1");
+  if (runs.empty())
+    throw_usage("--only " + only + " matches no run",
+                "an id is part/recipe/seed, as smollm2/fp8/1");
   return runs;
 }
 

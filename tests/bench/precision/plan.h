@@ -1,5 +1,6 @@
-// What the precision proof runs: two models (parts), each fine-tuned by every recipe with several seeds. A run's batches
-// follow from its seed alone, so that recipes are compared pair by pair. Thread-safety: values and pure functions.
+// What the precision proof runs: two models (parts), each fine-tuned by every recipe with several
+// seeds. A run's batches follow from its seed alone, so that recipes are compared pair by pair.
+// Thread-safety: values and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,9 @@ struct Part {
   std::filesystem::path model, dataset;
   std::vector<std::string> arguments;  // of loongforge train, for every recipe
   int64_t steps = 0;
-  std::vector<Recipe> recipes;  // the first two for all seeds before the others; kBaseline is one of them
-  std::string barred;           // the recipe whose gap to kBaseline must stay within bar percent
+  std::vector<Recipe>
+      recipes;         // the first two for all seeds before the others; kBaseline is one of them
+  std::string barred;  // the recipe whose gap to kBaseline must stay within bar percent
   double bar = 0;
 };
 
@@ -37,13 +39,15 @@ struct Run {
   const Recipe* recipe = nullptr;
   int64_t seed = 0;
 
-  std::string id() const;                       // part/recipe/seed
-  std::vector<std::string> arguments() const;   // all but paths
+  std::string id() const;                      // part/recipe/seed
+  std::vector<std::string> arguments() const;  // all but paths
 };
 
-// In the order that answers soonest: part by part, baseline and barred recipe first, seed by seed. only: globs over id(),
-// separated by commas; empty: all. Error(kUsage) where they match nothing. The runs point into parts.
+// In the order that answers soonest: part by part, baseline and barred recipe first, seed by seed.
+// only: globs over id(), separated by commas; empty: all. Error(kUsage) where they match nothing.
+// The runs point into parts.
 std::vector<Run> plan_runs(const std::vector<Part>& parts, int64_t seeds, const std::string& only);
-std::vector<Run> plan_runs(std::vector<Part>&& parts, int64_t seeds, const std::string& only) = delete;
+std::vector<Run> plan_runs(std::vector<Part>&& parts, int64_t seeds,
+                           const std::string& only) = delete;
 
 }  // namespace loongforge::bench

@@ -1,5 +1,5 @@
-// The precision proof's own logic: its figures by hand, its chart, and short runs of the tiny model that are stopped,
-// gone on with, found again and reported.
+// The precision proof's own logic: its figures by hand, its chart, and short runs of the tiny model
+// that are stopped, gone on with, found again and reported.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -58,7 +58,8 @@ TEST_CASE("runs come in the order that answers soonest, and can be chosen") {
   CHECK(plan_runs(parts, 3, "random/compute*/2,smollm2/bf16/*").size() == 7);
   LF_CHECK_ERROR(plan_runs(parts, 3, "random/fp9/*"), ErrorCode::kUsage, "matches no run");
   const std::vector<std::string> words = all[1].arguments();
-  CHECK(std::vector<std::string>(words.end() - 4, words.end()) == std::vector<std::string>{"--fp8_precision", "e4m3", "--seed", "1"});
+  CHECK(std::vector<std::string>(words.end() - 4, words.end()) ==
+        std::vector<std::string>{"--fp8_precision", "e4m3", "--seed", "1"});
 }
 
 TEST_CASE("the figures of the table, by hand") {
@@ -77,7 +78,8 @@ TEST_CASE("the figures of the table, by hand") {
 
   const Part part = smollm2_part("m", "d", 4);
   Records records;
-  records["bf16"][1] = made_record({8, 4, 4, 4}, 2, 4);  // mean 5; level: (8 + 4 + 4) / 3 after 3 of 4 steps
+  records["bf16"][1] =
+      made_record({8, 4, 4, 4}, 2, 4);  // mean 5; level: (8 + 4 + 4) / 3 after 3 of 4 steps
   records["bf16"][2] = made_record({8, 8, 8, 8}, 2, 4);  // mean 8
   records["fp8"][1] = made_record({8, 4, 4, 4.2}, 2.1, 4.4);
   records["fp8"][2] = made_record({8, 8, 8, 8.4}, 1.8, 4);
@@ -106,10 +108,13 @@ TEST_CASE("the figures of the table, by hand") {
   CHECK_FALSE(judge(part, lower, 2)->kept);
 
   const std::string table = main_table(part, rows, {{"fp8", {200, 500, 60}}});
-  CHECK(table.find("| FP8, the default (saved, block) | 2 | 6.3000 | 6.5750 | +1.125 (+1.00 to +1.25) | 8.0000 | 4.2000 | "
+  CHECK(table.find("| FP8, the default (saved, block) | 2 | 6.3000 | 6.5750 | +1.125 (+1.00 to "
+                   "+1.25) | 8.0000 | 4.2000 | "
                    "+5.000 (+0.00 to +10.00) | 7.50 | 200 | 2, 1 | 60 |") != std::string::npos);
   CHECK(table.find("| FP8 compute, block | 1 | 9.0000 |") != std::string::npos);
-  CHECK(seed_table(rows).find("| FP8, the default (saved, block) | +1.000 / +10.000 | +1.250 / +0.000 |") != std::string::npos);
+  CHECK(seed_table(rows).find(
+            "| FP8, the default (saved, block) | +1.000 / +10.000 | +1.250 / +0.000 |") !=
+        std::string::npos);
 }
 
 TEST_CASE("a chart has axes, a legend and few bytes") {
@@ -120,7 +125,8 @@ TEST_CASE("a chart has axes, a legend and few bytes") {
   for (const Recipe& recipe : part.recipes)
     for (int64_t seed = 1; seed <= 3; ++seed) {
       std::vector<double> loss;
-      for (int i = 0; i < 300; ++i) loss.push_back(7 / (1 + 0.01 * i) + 0.01 * static_cast<double>(seed));
+      for (int i = 0; i < 300; ++i)
+        loss.push_back(7 / (1 + 0.01 * i) + 0.01 * static_cast<double>(seed));
       records[recipe.name][seed] = made_record(loss, 1, 3);
     }
   records["compute"][2].loss[100] = NAN;  // a skipped step
@@ -132,7 +138,8 @@ TEST_CASE("a chart has axes, a legend and few bytes") {
   CHECK(count_of(svg, "<text") == count_of(svg, "</text>"));
   CHECK(svg.find("nan") == std::string::npos);
   CHECK(svg.find(">against bf16, %</text>") != std::string::npos);
-  for (const Recipe& recipe : part.recipes) CHECK(count_of(svg, ">" + recipe.title + "</text>") == 1);
+  for (const Recipe& recipe : part.recipes)
+    CHECK(count_of(svg, ">" + recipe.title + "</text>") == 1);
   CHECK(draw_svg("a < b & c", "x", {}).find("a &lt; b &amp; c") != std::string::npos);
 
   // Places: x from 70 to 710, y from 294 (the low end less 3 %) up to 44.
@@ -143,18 +150,20 @@ TEST_CASE("a chart has axes, a legend and few bytes") {
 TEST_CASE("a record is whole or none, and a resumed run's later lines count") {
   const TempDir dir;
   const fs::path file = dir.path() / "metrics.jsonl";
-  const std::string start = R"({"event":"eval","step":0,"eval_loss":7.5})"
-                            "\n"
-                            R"({"event":"step","step":1,"loss":7,"grad_norm":2,"step_ms":10,"mem_mb":40})"
-                            "\n"
-                            R"({"event":"step","step":2,"loss":1,"grad_norm":1,"step_ms":20,"mem_mb":90})"
-                            "\n";
+  const std::string start =
+      R"({"event":"eval","step":0,"eval_loss":7.5})"
+      "\n"
+      R"({"event":"step","step":1,"loss":7,"grad_norm":2,"step_ms":10,"mem_mb":40})"
+      "\n"
+      R"({"event":"step","step":2,"loss":1,"grad_norm":1,"step_ms":20,"mem_mb":90})"
+      "\n";
   CHECK_FALSE(read_metrics(file, 2));
   write_file(file, start);
   CHECK_FALSE(read_metrics(file, 2));  // no last evaluation
-  const std::string again = R"({"event":"step","step":2,"loss":null,"grad_norm":3,"step_ms":30,"mem_mb":50})"
-                            "\n"
-                            R"({"event":"eval","step":2,"eval_loss":6.5})";
+  const std::string again =
+      R"({"event":"step","step":2,"loss":null,"grad_norm":3,"step_ms":30,"mem_mb":50})"
+      "\n"
+      R"({"event":"eval","step":2,"eval_loss":6.5})";
   write_file(file, start + again);
   CHECK_FALSE(read_metrics(file, 2));  // its last line is half written
   write_file(file, start + again + "\n");
@@ -166,7 +175,8 @@ TEST_CASE("a record is whole or none, and a resumed run's later lines count") {
   CHECK(record->eval_before == 7.5);
   CHECK(record->eval_after == 6.5);
   CHECK(record->memory_mb == 90);
-  const RunRecord copy = record_of(support::Json::parse(record_json(*record).dump(), "copy"), "copy");
+  const RunRecord copy =
+      record_of(support::Json::parse(record_json(*record).dump(), "copy"), "copy");
   CHECK(std::isnan(copy.loss[1]));
   CHECK(copy.step_ms == record->step_ms);
   LF_CHECK_ERROR(read_metrics(file, 1), ErrorCode::kBadData, "step 2 of 1");
@@ -174,10 +184,24 @@ TEST_CASE("a record is whole or none, and a resumed run's later lines count") {
 
 struct Bench {
   TempDir dir;
-  std::vector<std::string> words(const std::string& action, const std::vector<std::string>& more) const {
-    std::vector<std::string> all = {(binary_dir() / "bench" / "precision-bench").string(), action, "--work", dir.path() / "work",
-                                    "--random", tiny_model(), "--dataset", kQuickstart / "records.jsonl", "--train",
-                                    program("loongforge-train"), "--steps", "6", "--seeds", "2", "--threads", "2"};
+  std::vector<std::string> words(const std::string& action,
+                                 const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {(binary_dir() / "bench" / "precision-bench").string(),
+                                    action,
+                                    "--work",
+                                    dir.path() / "work",
+                                    "--random",
+                                    tiny_model(),
+                                    "--dataset",
+                                    kQuickstart / "records.jsonl",
+                                    "--train",
+                                    program("loongforge-train"),
+                                    "--steps",
+                                    "6",
+                                    "--seeds",
+                                    "2",
+                                    "--threads",
+                                    "2"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -196,10 +220,18 @@ TEST_CASE("runs are taken once, gone on with after a stop, and reported") {
   // As a run that is stopped leaves it: a checkpoint after step 2 and no end.
   const fs::path folder = store.folder(runs[1]);
   std::string message;
-  REQUIRE(store.take(runs[1], {program("loongforge-train"), {"--save_total_limit", "0"}}, &message) == Ended::kDone);
+  REQUIRE(store.take(runs[1], {program("loongforge-train"), {"--save_total_limit", "0"}},
+                     &message) == Ended::kDone);
   const RunRecord whole = *store.find(runs[1]);
-  std::vector<std::string> words = {program("loongforge-train"), "--model_path", tiny_model(), "--dataset",
-                                    kQuickstart / "records.jsonl", "--output_dir", folder / "out", "--save_total_limit", "0"};
+  std::vector<std::string> words = {program("loongforge-train"),
+                                    "--model_path",
+                                    tiny_model(),
+                                    "--dataset",
+                                    kQuickstart / "records.jsonl",
+                                    "--output_dir",
+                                    folder / "out",
+                                    "--save_total_limit",
+                                    "0"};
   for (const std::string& word : runs[1].arguments()) words.push_back(word);
   REQUIRE(test::run({.words = words}).code == 0);
   remove_tree(folder / "result.json");
@@ -239,9 +271,11 @@ TEST_CASE("runs are taken once, gone on with after a stop, and reported") {
 TEST_CASE("a run that fails is told, the others go on") {
   const Bench bench;
   const fs::path train = bench.dir.path() / "train";
-  write_file(train, "#!/bin/sh\ncase \"$*\" in *fp32*) echo 'no luck' >&2; exit 1;; esac\nexec " + program("loongforge-train") + " \"$@\"\n");
+  write_file(train, "#!/bin/sh\ncase \"$*\" in *fp32*) echo 'no luck' >&2; exit 1;; esac\nexec " +
+                        program("loongforge-train") + " \"$@\"\n");
   fs::permissions(train, fs::perms::owner_all);
-  const Outcome o = bench.run("run", {"--only", "random/fp32/1,random/bf16/1", "--train", train.string()});
+  const Outcome o =
+      bench.run("run", {"--only", "random/fp32/1,random/bf16/1", "--train", train.string()});
   CHECK(o.code == 1);
   CHECK(o.err == "precision-bench: random/fp32/1: exit code 1: no luck\n");
   CHECK(o.out.find("random: 1 of 26 runs are finished") != std::string::npos);
@@ -249,7 +283,8 @@ TEST_CASE("a run that fails is told, the others go on") {
   fs::permissions(train, fs::perms::owner_all);
   const Outcome stopped = bench.run("run", {"--only", "random/off/*", "--train", train.string()});
   CHECK(stopped.code == 75);
-  CHECK(stopped.out.find("random/off/1: stopped; the same command goes on with it") != std::string::npos);
+  CHECK(stopped.out.find("random/off/1: stopped; the same command goes on with it") !=
+        std::string::npos);
   CHECK(stopped.out.find("random/off/2") == std::string::npos);
 }
 
@@ -265,7 +300,8 @@ TEST_CASE("a run that another program has is left to it") {
   const Outcome o = bench.run("run", {"--only", "random/bf16/1"});
   close(holder);
   CHECK(o.code == 75);
-  CHECK(o.out.find("random/bf16/1: another program is at it; run the same command again") != std::string::npos);
+  CHECK(o.out.find("random/bf16/1: another program is at it; run the same command again") !=
+        std::string::npos);
 
   // Training by itself, as where the bench was killed a moment ago.
   make_folders(store.folder(run) / "out");
@@ -277,8 +313,13 @@ TEST_CASE("a run that another program has is left to it") {
   CHECK(again.out.find("random/bf16/1: another program is at it") != std::string::npos);
   CHECK(again.err.empty());
   // That is the file which loongforge train holds.
-  std::vector<std::string> words = {program("loongforge-train"), "--model_path", tiny_model(), "--dataset",
-                                    kQuickstart / "records.jsonl", "--output_dir", store.folder(run) / "out"};
+  std::vector<std::string> words = {program("loongforge-train"),
+                                    "--model_path",
+                                    tiny_model(),
+                                    "--dataset",
+                                    kQuickstart / "records.jsonl",
+                                    "--output_dir",
+                                    store.folder(run) / "out"};
   CHECK(test::run({.words = words}).err.find("is in use by another run") != std::string::npos);
   close(trainer);
   CHECK(bench.run("run", {"--only", "random/bf16/1"}).code == 0);
@@ -286,23 +327,29 @@ TEST_CASE("a run that another program has is left to it") {
 
 TEST_CASE("a signal is passed on to training, which is waited for") {
   const Bench bench;
-  const fs::path train = bench.dir.path() / "train", said = bench.dir.path() / "said", log = bench.dir.path() / "log";
-  write_file(train, "#!/bin/sh\ntrap 'sleep 0.3; echo saved >>\"" + said.string() + "\"; exit 75' TERM\necho started >>'" +
-                        said.string() + "'\nwhile [ -e \"$0\" ]; do sleep 0.05; done\n");
+  const fs::path train = bench.dir.path() / "train", said = bench.dir.path() / "said",
+                 log = bench.dir.path() / "log";
+  write_file(train, "#!/bin/sh\ntrap 'sleep 0.3; echo saved >>\"" + said.string() +
+                        "\"; exit 75' TERM\necho started >>'" + said.string() +
+                        "'\nwhile [ -e \"$0\" ]; do sleep 0.05; done\n");
   fs::permissions(train, fs::perms::owner_all);
   const auto started = [&] { return fs::exists(said) && read_text(said) == "started\n"; };
   for (const char* action : {"run", "speed"})
-    for (const auto& [signal, name] : {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}}) {
+    for (const auto& [signal, name] :
+         {std::pair{SIGTERM, "SIGTERM"}, {SIGINT, "SIGINT"}, {SIGHUP, "SIGHUP"}}) {
       remove_tree(said);
-      Started program(bench.words(action, {"--only", "random/bf16/*", "--train", train.string()}), log);
+      Started program(bench.words(action, {"--only", "random/bf16/*", "--train", train.string()}),
+                      log);
       REQUIRE(comes_true(started));
       program.send(signal);
       CHECK(program.wait() == 128 + signal);
       CHECK(read_text(said) == "started\nsaved\n");
-      CHECK(read_text(log).ends_with("precision-bench: stopped by " + std::string(name) + "; run the same command again\n"));
+      CHECK(read_text(log).ends_with("precision-bench: stopped by " + std::string(name) +
+                                     "; run the same command again\n"));
     }
   remove_tree(said);
-  Started program(bench.words("run", {"--only", "random/bf16/*", "--train", train.string()}), log, SIGHUP);
+  Started program(bench.words("run", {"--only", "random/bf16/*", "--train", train.string()}), log,
+                  SIGHUP);
   REQUIRE(comes_true(started));
   program.send(SIGHUP);
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -312,7 +359,8 @@ TEST_CASE("a signal is passed on to training, which is waited for") {
   CHECK(read_text(said) == "started\nsaved\n");
 
   // One that does not end: a second SIGINT ends it.
-  write_file(train, "#!/bin/sh\ntrap 'echo kept on >>\"" + said.string() + "\"' TERM\necho started >>'" + said.string() +
+  write_file(train, "#!/bin/sh\ntrap 'echo kept on >>\"" + said.string() +
+                        "\"' TERM\necho started >>'" + said.string() +
                         "'\nwhile [ -e \"$0\" ]; do sleep 0.05; done\n");
   fs::permissions(train, fs::perms::owner_all);
   remove_tree(said);
@@ -324,15 +372,19 @@ TEST_CASE("a signal is passed on to training, which is waited for") {
   CHECK(second.wait() == 128 + SIGINT);
 }
 
-TEST_CASE("stopped training goes on with the same command at once, and ends as one that was not stopped") {
+TEST_CASE(
+    "stopped training goes on with the same command at once, and ends as one that was not "
+    "stopped") {
   const Bench bench;
-  const std::vector<std::string> chosen = {"--only", "random/bf16/1", "--steps", "60", "--seeds", "1"};
+  const std::vector<std::string> chosen = {"--only", "random/bf16/1", "--steps",
+                                           "60",     "--seeds",       "1"};
   const std::vector<Part> parts = {random_part(tiny_model(), kQuickstart / "records.jsonl", 60)};
   const Run run = plan_runs(parts, 1, "random/bf16/1")[0];
   Store store(bench.dir.path() / "work"), other(bench.dir.path() / "other");
   const fs::path log = store.folder(run) / "train.log";
   Started program(bench.words("run", chosen), bench.dir.path() / "log");
-  REQUIRE(comes_true([&] { return fs::exists(log) && read_text(log).find("step 3/60") != std::string::npos; }));
+  REQUIRE(comes_true(
+      [&] { return fs::exists(log) && read_text(log).find("step 3/60") != std::string::npos; }));
   program.send(SIGTERM);
   CHECK(program.wait() == 128 + SIGTERM);
   CHECK(fs::exists(store.folder(run) / "out" / "latest"));
@@ -343,7 +395,8 @@ TEST_CASE("stopped training goes on with the same command at once, and ends as o
   const std::string text = read_text(log);
   CHECK(text.find("step 3/60") == text.rfind("step 3/60"));  // taken once
   std::string message;
-  REQUIRE(other.take(run, {test::program("loongforge-train"), {"--threads", "2"}}, &message) == Ended::kDone);
+  REQUIRE(other.take(run, {test::program("loongforge-train"), {"--threads", "2"}}, &message) ==
+          Ended::kDone);
   REQUIRE(store.find(run));
   CHECK(store.find(run)->loss == other.find(run)->loss);
 }
@@ -357,7 +410,8 @@ TEST_CASE("wrong options end in one line") {
     CHECK(count_of(o.err, "\n") == 1);
     CHECK_FALSE(fs::exists(bench.dir.path() / "work"));
   };
-  ends({"--fast"}, "unknown option --fast; usage: precision-bench run|report|speed [--work FOLDER]");
+  ends({"--fast"},
+       "unknown option --fast; usage: precision-bench run|report|speed [--work FOLDER]");
   ends({"now"}, "unknown argument 'now'; usage: ");
   ends({"--seeds", "0"}, "--seeds takes a whole number from 1 to 1000, not '0'\n");
   ends({"--threads", "x"}, "--threads takes a whole number from 1 to 1024, not 'x'\n");
@@ -373,11 +427,15 @@ TEST_CASE("speeds are kept by part and recipe") {
   CHECK(read_speeds(dir.path()).empty());
   const fs::path train = dir.path() / "train";
   // The third call, the second round of bf16, is the fastest.
-  write_file(train, "#!/bin/sh\ncd \"${0%/*}\"; n=$(cat n 2>/dev/null || echo 0); n=$((n + 1)); echo $n >n\ncase $n in 3) s=300.5;; *) s=250.5;; esac\n"
-                    "echo '{\"probe\": {\"tokens_per_s\": '$s', \"step_ms\": 40, \"peak_bytes\": 2097152}}'\n");
+  write_file(
+      train,
+      "#!/bin/sh\ncd \"${0%/*}\"; n=$(cat n 2>/dev/null || echo 0); n=$((n + 1)); echo $n >n\ncase "
+      "$n in 3) s=300.5;; *) s=250.5;; esac\n"
+      "echo '{\"probe\": {\"tokens_per_s\": '$s', \"step_ms\": 40, \"peak_bytes\": 2097152}}'\n");
   fs::permissions(train, fs::perms::owner_all);
   const std::vector<Part> parts = {random_part("m", "d", 6)};
-  measure_speeds(plan_runs(parts, 3, "random/bf16/*,random/off/*"), {train.string(), {}}, 2, dir.path());
+  measure_speeds(plan_runs(parts, 3, "random/bf16/*,random/off/*"), {train.string(), {}}, 2,
+                 dir.path());
   measure_speeds(plan_runs(parts, 1, "random/fp8/*"), {train.string(), {}}, 1, dir.path());
   const auto speeds = read_speeds(dir.path());
   REQUIRE(speeds.at("random").size() == 3);

@@ -13,13 +13,15 @@ using support::Json;
 
 Json numbers(const std::vector<double>& values) {
   Json list = Json::array();
-  for (const double v : values) list.push_back(std::isfinite(v) ? Json(v) : Json());  // a skipped step has no loss
+  for (const double v : values)
+    list.push_back(std::isfinite(v) ? Json(v) : Json());  // a skipped step has no loss
   return list;
 }
 
 std::vector<double> numbers_of(const Json& json, const char* key, const std::string& where) {
   std::vector<double> values;
-  for (const Json& v : json.at(key, where).as_array(key)) values.push_back(v.is_null() ? NAN : v.as_double(key));
+  for (const Json& v : json.at(key, where).as_array(key))
+    values.push_back(v.is_null() ? NAN : v.as_double(key));
   return values;
 }
 
@@ -42,7 +44,8 @@ std::optional<RunRecord> read_metrics(const std::filesystem::path& file, int64_t
                                   file.string() + ":" + std::to_string(++number));
     begin = end + 1;
     const int64_t step = line.get_int("step", -1);
-    if (step < 0 || step > steps) throw_bad_data(file, "holds step " + std::to_string(step) + " of " + std::to_string(steps));
+    if (step < 0 || step > steps)
+      throw_bad_data(file, "holds step " + std::to_string(step) + " of " + std::to_string(steps));
     if (line.get_string("event", "") == "eval") {
       (step == 0 ? record.eval_before : record.eval_after) = line.get_double("eval_loss", NAN);
     } else if (step > 0) {
@@ -54,7 +57,8 @@ std::optional<RunRecord> read_metrics(const std::filesystem::path& file, int64_t
     }
   }
   const auto absent = [](double v) { return std::isnan(v); };
-  if (absent(record.eval_before) || absent(record.eval_after) || std::any_of(record.step_ms.begin(), record.step_ms.end(), absent))
+  if (absent(record.eval_before) || absent(record.eval_after) ||
+      std::any_of(record.step_ms.begin(), record.step_ms.end(), absent))
     return std::nullopt;
   return record;
 }

@@ -18,8 +18,9 @@ struct RunRecord {
   double memory_mb = 0;                          // the largest resident size after a step
 };
 
-// Out of the metrics.jsonl of a run; of a step that a resumed run took again the last line counts. Nothing where a step or an
-// evaluation (before the first step, after the last) is missing: the run is not finished.
+// Out of the metrics.jsonl of a run; of a step that a resumed run took again the last line counts.
+// Nothing where a step or an evaluation (before the first step, after the last) is missing: the run
+// is not finished.
 std::optional<RunRecord> read_metrics(const std::filesystem::path& file, int64_t steps);
 
 support::Json record_json(const RunRecord& record);

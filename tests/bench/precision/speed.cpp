@@ -18,12 +18,14 @@ namespace fs = std::filesystem;
 Speed probe(const Run& run, const Program& program, const fs::path& work) {
   const fs::path log = work / "probe.log";
   remove_tree(log);
-  std::vector<std::string> words = {program.path, "--model_path", run.part->model, "--dataset", run.part->dataset,
-                                    "--output_dir", work / "probe", "--dry_run", "--probe", "--json", "--log_level", "error"};
+  std::vector<std::string> words = {program.path,      "--model_path", run.part->model, "--dataset",
+                                    run.part->dataset, "--output_dir", work / "probe",  "--dry_run",
+                                    "--probe",         "--json",       "--log_level",   "error"};
   for (const std::string& word : run.arguments()) words.push_back(word);
   for (const std::string& word : program.words) words.push_back(word);
   const int code = run_program(words, log);
-  if (code != 0) throw_failed(log, "the probe of " + run.id() + " ended with exit code " + std::to_string(code));
+  if (code != 0)
+    throw_failed(log, "the probe of " + run.id() + " ended with exit code " + std::to_string(code));
   const Json json = Json::parse(read_text(log), log.string());
   const Json& found = json.at("probe", log.string());
   Speed speed;
@@ -66,20 +68,23 @@ std::map<std::string, Speeds> read_speeds(const fs::path& work) {
   return parts;
 }
 
-void measure_speeds(const std::vector<Run>& runs, const Program& program, int64_t rounds, const fs::path& work) {
+void measure_speeds(const std::vector<Run>& runs, const Program& program, int64_t rounds,
+                    const fs::path& work) {
   std::map<std::pair<std::string, std::string>, std::vector<Speed>> found;
   for (int64_t round = 0; round < rounds; ++round)
     for (const Run& run : runs) {
       std::vector<Speed>& list = found[{run.part->name, run.recipe->name}];
       if (static_cast<int64_t>(list.size()) > round) continue;  // another seed of the same recipe
       list.push_back(probe(run, program, work));
-      std::printf("round %lld  %-28s %8.1f tokens/s\n", static_cast<long long>(round + 1), run.id().c_str(), list.back().tokens_per_s);
+      std::printf("round %lld  %-28s %8.1f tokens/s\n", static_cast<long long>(round + 1),
+                  run.id().c_str(), list.back().tokens_per_s);
       std::fflush(stdout);
     }
   std::map<std::string, Speeds> parts = read_speeds(work);
   for (const auto& [name, list] : found)
     parts[name.first][name.second] = *std::max_element(
-        list.begin(), list.end(), [](const Speed& a, const Speed& b) { return a.tokens_per_s < b.tokens_per_s; });
+        list.begin(), list.end(),
+        [](const Speed& a, const Speed& b) { return a.tokens_per_s < b.tokens_per_s; });
   write_speeds(parts, work);
 }
 

@@ -80,17 +80,21 @@ std::string Store::key(const Run& run) {
 fs::path Store::folder(const Run& run) {
   const std::string text = key(run);
   char crc[16];
-  std::snprintf(crc, sizeof crc, "%08x", crc32c({reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
-  return work_ / "runs" / (run.part->name + "-" + run.recipe->name + "-s" + std::to_string(run.seed) + "-" + crc);
+  std::snprintf(crc, sizeof crc, "%08x",
+                crc32c({reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
+  return work_ / "runs" /
+         (run.part->name + "-" + run.recipe->name + "-s" + std::to_string(run.seed) + "-" + crc);
 }
 
 std::optional<RunRecord> Store::find(const Run& run) {
   const fs::path file = folder(run) / "result.json";
   if (!fs::exists(file)) return std::nullopt;
   const Json json = Json::parse(read_text(file), file.string());
-  if (json.at("run", file.string()).dump() != key(run)) throw_bad_data(file, "is the result of another run", "remove its folder");
+  if (json.at("run", file.string()).dump() != key(run))
+    throw_bad_data(file, "is the result of another run", "remove its folder");
   RunRecord record = record_of(json.at("record", file.string()), file.string());
-  if (static_cast<int64_t>(record.loss.size()) != run.part->steps) throw_bad_data(file, "holds another number of steps");
+  if (static_cast<int64_t>(record.loss.size()) != run.part->steps)
+    throw_bad_data(file, "holds another number of steps");
   return record;
 }
 
@@ -103,11 +107,13 @@ Ended Store::take(const Run& run, const Program& program, std::string* message) 
   std::optional<RunRecord> record;
   if (fs::exists(out / "final")) record = read_metrics(out / "metrics.jsonl", run.part->steps);
   if (!record) {
-    std::vector<std::string> words = {program.path,    "--model_path", run.part->model, "--dataset",
-                                      run.part->dataset, "--output_dir", out};
+    std::vector<std::string> words = {program.path, "--model_path",    run.part->model,
+                                      "--dataset",  run.part->dataset, "--output_dir",
+                                      out};
     for (const std::string& word : run.arguments()) words.push_back(word);
     for (const std::string& word : program.words) words.push_back(word);
-    words.push_back(fs::exists(out / "latest") ? "--resume_from_checkpoint" : "--overwrite_output_dir");
+    words.push_back(fs::exists(out / "latest") ? "--resume_from_checkpoint"
+                                               : "--overwrite_output_dir");
     const int code = run_program(words, log);
     if (code == kSavedOnTerm || code == kSavedOnInterrupt) return Ended::kStopped;
     if (code == 0) record = read_metrics(out / "metrics.jsonl", run.part->steps);

@@ -1,7 +1,8 @@
-// The folder of the proof's runs: WORK/runs/<part>-<recipe>-s<seed>-<crc>, where crc is that of everything that decides the
-// run's bits (options, model, dataset). So a finished run is found again by what it is, and runs of other options stand
-// beside it. A run that was stopped goes on from its newest checkpoint. Several programs may work in one folder: a run is
-// locked while one of them has it. Thread-safety: one thread.
+// The folder of the proof's runs: WORK/runs/<part>-<recipe>-s<seed>-<crc>, where crc is that of
+// everything that decides the run's bits (options, model, dataset). So a finished run is found
+// again by what it is, and runs of other options stand beside it. A run that was stopped goes on
+// from its newest checkpoint. Several programs may work in one folder: a run is locked while one of
+// them has it. Thread-safety: one thread.
 #pragma once
 
 #include <filesystem>
@@ -30,9 +31,9 @@ class Store {
   std::filesystem::path folder(const Run& run);
   // The finished run's record.
   std::optional<RunRecord> find(const Run& run);
-  // Takes the run, or goes on with it, to its end. kBusy: another program has it, or training that was left alone still ends
-  // there. kStopped: it saved and asks to be run again. kFailed: *message says why. Error as run_program() where this process
-  // is asked to stop: the run has saved.
+  // Takes the run, or goes on with it, to its end. kBusy: another program has it, or training that
+  // was left alone still ends there. kStopped: it saved and asks to be run again. kFailed: *message
+  // says why. Error as run_program() where this process is asked to stop: the run has saved.
   Ended take(const Run& run, const Program& program, std::string* message);
 
  private:

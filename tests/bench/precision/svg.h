@@ -1,4 +1,5 @@
-// Line charts as SVG: panels below each other with one x axis, one legend. Thread-safety: values and pure functions.
+// Line charts as SVG: panels below each other with one x axis, one legend. Thread-safety: values
+// and pure functions.
 #pragma once
 
 #include <string>
@@ -20,7 +21,9 @@ struct Panel {
 // Positions of 3 to 8 round numbers within [low, high]. REQUIRES low < high
 std::vector<double> round_ticks(double low, double high);
 
-// Curves of more points than a screen shows are thinned out evenly, first and last kept. Points that are not finite are left out.
-std::string draw_svg(const std::string& title, const std::string& x_label, const std::vector<Panel>& panels);
+// Curves of more points than a screen shows are thinned out evenly, first and last kept. Points
+// that are not finite are left out.
+std::string draw_svg(const std::string& title, const std::string& x_label,
+                     const std::vector<Panel>& panels);
 
 }  // namespace loongforge::bench

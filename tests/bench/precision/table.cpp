@@ -56,8 +56,10 @@ double mean_of_last(const std::vector<double>& values, int64_t count) {
 std::vector<double> trailing_mean(const std::vector<double>& values, int64_t window) {
   std::vector<double> means;
   for (size_t i = 0; i < values.size(); ++i) {
-    const size_t from = i + 1 > static_cast<size_t>(window) ? i + 1 - static_cast<size_t>(window) : 0;
-    means.push_back(std::accumulate(values.begin() + static_cast<ptrdiff_t>(from), values.begin() + static_cast<ptrdiff_t>(i + 1), 0.0) /
+    const size_t from =
+        i + 1 > static_cast<size_t>(window) ? i + 1 - static_cast<size_t>(window) : 0;
+    means.push_back(std::accumulate(values.begin() + static_cast<ptrdiff_t>(from),
+                                    values.begin() + static_cast<ptrdiff_t>(i + 1), 0.0) /
                     static_cast<double>(i + 1 - from));
   }
   return means;
@@ -111,7 +113,8 @@ std::vector<Row> compare(const Part& part, const Records& records) {
       gaps.push_back(row.gaps[seed] = percent(window.back(), mean_of_last(base.loss, kWindow)));
       eval_gaps.push_back(row.eval_gaps[seed] = percent(run.eval_after, base.eval_after));
       deviations.push_back(mean_deviation(run.grad_norm, base.grad_norm));
-      if (const auto steps = steps_to(run.loss, level_of(base))) reached.push_back(static_cast<double>(*steps));
+      if (const auto steps = steps_to(run.loss, level_of(base)))
+        reached.push_back(static_cast<double>(*steps));
     }
     row.last = spread_of(last);
     row.window = spread_of(window);
@@ -128,8 +131,9 @@ std::vector<Row> compare(const Part& part, const Records& records) {
 
 std::string main_table(const Part& part, const std::vector<Row>& rows, const Speeds& speeds) {
   std::string text = part.title + ", " + std::to_string(part.steps) + " steps\n\n" +
-                     head_text({"recipe", "runs", "last loss", "mean of last 20", "gap %", "held out, before", "after", "gap %",
-                                "gradient norm off by %", "tokens/s", "steps, s to the loss", "peak MB"});
+                     head_text({"recipe", "runs", "last loss", "mean of last 20", "gap %",
+                                "held out, before", "after", "gap %", "gradient norm off by %",
+                                "tokens/s", "steps, s to the loss", "peak MB"});
   for (const Row& row : rows) {
     const bool base = row.recipe == kBaseline;
     const auto speed = speeds.find(row.recipe);
@@ -140,11 +144,13 @@ std::string main_table(const Part& part, const std::vector<Row>& rows, const Spe
       reach += ", " + number("%.0f", row.steps_to_level.mean * speed->second.step_ms / 1000);
     if (row.steps_to_level.count < row.gap.count)
       reach += " (" + std::to_string(row.gap.count - row.steps_to_level.count) + " never)";
-    text += row_text({row.title, std::to_string(row.runs), loss_text(row.last), loss_text(row.window), base ? "" : gap_text(row.gap),
-                      loss_text(row.eval_before), loss_text(row.eval_after), base ? "" : gap_text(row.eval_gap),
-                      base || row.norm_deviation.count == 0 ? "" : number("%.2f", row.norm_deviation.mean),
-                      timed ? number("%.0f", speed->second.tokens_per_s) : "", reach,
-                      number("%.0f", timed ? std::max(row.memory_mb, speed->second.peak_mb) : row.memory_mb)});
+    text += row_text(
+        {row.title, std::to_string(row.runs), loss_text(row.last), loss_text(row.window),
+         base ? "" : gap_text(row.gap), loss_text(row.eval_before), loss_text(row.eval_after),
+         base ? "" : gap_text(row.eval_gap),
+         base || row.norm_deviation.count == 0 ? "" : number("%.2f", row.norm_deviation.mean),
+         timed ? number("%.0f", speed->second.tokens_per_s) : "", reach,
+         number("%.0f", timed ? std::max(row.memory_mb, speed->second.peak_mb) : row.memory_mb)});
   }
   return text;
 }
@@ -164,7 +170,8 @@ std::string seed_table(const std::vector<Row>& rows) {
     for (const int64_t seed : seeds) {
       const auto gap = row.gaps.find(seed);
       cells.push_back(gap == row.gaps.end() ? ""
-                                            : number("%+.3f", gap->second) + " / " + number("%+.3f", row.eval_gaps.at(seed)));
+                                            : number("%+.3f", gap->second) + " / " +
+                                                  number("%+.3f", row.eval_gaps.at(seed)));
     }
     text += row_text(cells);
   }
@@ -172,12 +179,16 @@ std::string seed_table(const std::vector<Row>& rows) {
 }
 
 std::optional<Verdict> judge(const Part& part, const std::vector<Row>& rows, int64_t seeds) {
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.recipe == part.barred; });
+  const auto row =
+      std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.recipe == part.barred; });
   if (row == rows.end() || row->gap.count < seeds) return std::nullopt;
   const double gap = row->gap.mean;
   const bool kept = gap <= part.bar;  // not where it is no number
-  std::string line = part.barred + ": " + number("%+.3f", gap) + " % against bf16, bar " + number("%.2f", part.bar) + " %: ";
-  line += !kept ? "MISSED" : gap < -part.bar ? "kept, lower than bf16 by more than the bar" : "kept";
+  std::string line = part.barred + ": " + number("%+.3f", gap) + " % against bf16, bar " +
+                     number("%.2f", part.bar) + " %: ";
+  line += !kept             ? "MISSED"
+          : gap < -part.bar ? "kept, lower than bf16 by more than the bar"
+                            : "kept";
   return Verdict{kept, line};
 }
 

@@ -1,5 +1,5 @@
-// The figures of the proof: recipes against the bf16 runs of the same seeds, over which batches and their order are equal.
-// Thread-safety: values and pure functions.
+// The figures of the proof: recipes against the bf16 runs of the same seeds, over which batches and
+// their order are equal. Thread-safety: values and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -45,23 +45,25 @@ double level_of(const RunRecord& baseline);
 struct Row {
   std::string recipe, title;
   int64_t runs = 0;
-  Spread last, window;                 // loss of the last step, mean of the last kWindow
-  Spread gap, eval_gap;                // percent, of the window's mean and the held-out loss, pair by pair
+  Spread last, window;   // loss of the last step, mean of the last kWindow
+  Spread gap, eval_gap;  // percent, of the window's mean and the held-out loss, pair by pair
   std::map<int64_t, double> gaps, eval_gaps;  // by seed
   Spread eval_before, eval_after;
-  Spread norm_deviation;               // percent
-  Spread steps_to_level;               // of the runs that reach it
+  Spread norm_deviation;  // percent
+  Spread steps_to_level;  // of the runs that reach it
   double memory_mb = 0;
 };
 // The recipes that have finished runs. Gaps are of the seeds whose bf16 run is finished as well.
 std::vector<Row> compare(const Part& part, const Records& records);
 
-// Markdown. Seconds to the level: its steps at the speed that was measured; without speeds those columns are empty.
+// Markdown. Seconds to the level: its steps at the speed that was measured; without speeds those
+// columns are empty.
 std::string main_table(const Part& part, const std::vector<Row>& rows, const Speeds& speeds);
 std::string seed_table(const std::vector<Row>& rows);
 
-// The barred recipe's gap beside its bar; nothing before the pairs of all seeds are finished. A loss that is lower than bf16's
-// by more than the bar is not worse, but not the same either: it is told.
+// The barred recipe's gap beside its bar; nothing before the pairs of all seeds are finished. A
+// loss that is lower than bf16's by more than the bar is not worse, but not the same either: it is
+// told.
 struct Verdict {
   bool kept = false;
   std::string line;
