@@ -4,6 +4,7 @@
 # same corpus takes the same way; --seed 0 draws one.
 # Usage: scripts/fuzz.sh [--seconds N | --runs N] [--seed N] [target...]   (default: 60 seconds, seed 1, all targets)
 set -euo pipefail
+[[ ${1:-} == -h || ${1:-} == --help ]] && exec sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
 cd "$(dirname "$(readlink -f "$0")")/.."
 limit=-max_total_time=60
 seed=1

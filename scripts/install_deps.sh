@@ -3,6 +3,7 @@
 # not there yet. Without root it prints the apt line to run and stops.
 #   scripts/install_deps.sh build test
 set -euo pipefail
+[[ ${1:-} == -h || ${1:-} == --help ]] && exec sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
 list=$(dirname "$(readlink -f "$0")")/packages.txt
 
 wanted=()

@@ -5,6 +5,7 @@
 # result in Hugging Face and PEFT form.
 # Usage: scripts/quickstart.sh [WORK_FOLDER]   (default: build/quickstart; what an earlier quickstart left there is replaced)
 set -euo pipefail
+[[ ${1:-} == -h || ${1:-} == --help ]] && exec sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
 if (($# > 1)) || [[ ${1:-} == -* ]]; then
   echo "quickstart.sh: '$*' is not understood; usage: scripts/quickstart.sh [WORK_FOLDER]" >&2
   exit 2

@@ -229,7 +229,7 @@ lf_set_parameter() { # KEY VALUE BEFORE
   if ! { printf '%s\n' "$2" >|"$file"; } 2>/dev/null || [ "$(lf_first_line "$file")" != "$2" ]; then
     lf_error "$1 cannot be set to $2" "$file cannot be written here (a container?): set it on the host"
   elif ! lf_write_down "$1" "$2" "$3"; then
-    lf_error "$1 is set to $2 until the next start only" "$lf_root/etc/sysctl.d/90-loongforge.conf cannot be written as a file"
+    lf_error "$1 is set to $2 until the next start only" "$lf_root/etc/sysctl.d/90-loongforge.conf cannot be written as a file: its folder is absent, read-only, or something else has the name"
   else
     lf_report ok "$1" "$2 (was $3; written to /etc/sysctl.d/90-loongforge.conf)"
   fi
@@ -359,6 +359,7 @@ lf_main() { # sourced|run FOLDER ARGUMENTS...: sets lf_home
   local IFS=$' \t\n'
   local lf_mode="$1" lf_quiet="${LOONGFORGE_SETUP_QUIET:-}" lf_fix='' lf_status=0 lf_arch='' lf_root="${LOONGFORGE_SYSROOT:-}"
   lf_home=${LOONGFORGE_HOME:-$(lf_find_home "$2")}
+  while [ "${lf_home%/}" != "$lf_home" ] && [ "$lf_home" != / ]; do lf_home=${lf_home%/}; done
   case $lf_home in "" | /*) ;; *) lf_home=$PWD/$lf_home ;; esac
   shift 2
   while [ "$lf_mode" = run ] && [ $# -gt 0 ]; do
@@ -413,7 +414,7 @@ lf_result=0
 if [ "$lf_source" = sourced ]; then
   lf_main sourced "${lf_self%/*}" || lf_result=$?
   export LOONGFORGE_HOME="$lf_home"
-  PATH=$(lf_prepend "$lf_home/bin" "$PATH")
+  PATH=$(lf_prepend "$lf_home/bin" "${PATH:-}")
   LD_LIBRARY_PATH=$(lf_prepend "$lf_home/lib" "${LD_LIBRARY_PATH:-}")
   export PATH LD_LIBRARY_PATH
 else

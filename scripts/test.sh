@@ -7,6 +7,7 @@
 #   fuzz      libFuzzer with AddressSanitizer and UBSan, a minute for each reader, in build/fuzz (needs clang-16)
 # Usage: scripts/test.sh [release] [asan] [tsan] [loongarch] [fuzz]   (default: release)
 set -euo pipefail
+[[ ${1:-} == -h || ${1:-} == --help ]] && exec sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
 cd "$(dirname "$(readlink -f "$0")")/.."
 jobs=$(nproc)
 times=()

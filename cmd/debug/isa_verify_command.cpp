@@ -54,6 +54,17 @@ std::vector<Operation> operations_of(const cli::Options& options) {
 
 std::string ulp_text(uint64_t ulp) { return ulp == ~uint64_t{0} ? "NaN" : std::to_string(ulp); }
 
+// --save-all: before hours of work.
+void check_size(const std::vector<const Operation*>& operations,
+                const isa_verify::VerifyOptions& asked, const std::string& chip) {
+  const uint64_t bytes = vector_bytes(operations, asked, chip);
+  if (bytes <= isa_verify::kMostVectorBytes) return;
+  throw_usage("--save-all: these vectors take " + cli::human_bytes(bytes) +
+                  ", and --replay and --diff read " +
+                  cli::human_bytes(isa_verify::kMostVectorBytes),
+              "take fewer operations by --only, or fewer vectors by --vectors");
+}
+
 int list_operations(const std::vector<const Operation*>& operations, bool as_json) {
   Json list = Json::array();
   cli::Table table({"isa", "operation", "encoding", "formula"});
@@ -157,6 +168,7 @@ int run_isa_verify(const cli::Options& options) {
   std::unique_ptr<isa_verify::VectorFile> file;
   std::optional<StopGuard> guard;  // a file that is half written goes
   if (options.has("save")) {
+    if (options.flag("save-all")) check_size(selected, asked, chip);
     guard.emplace();
     file = std::make_unique<isa_verify::VectorFile>(options.text("save"));
   }

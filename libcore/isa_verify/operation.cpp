@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "isa_verify/operation_text.h"
@@ -83,7 +84,7 @@ void check_line(std::string_view line, const std::string& where) {
   for (const char c : line)
     if ((c < ' ' || c > '~') && c != '\t')
       throw_bad_data(where, "a character outside ASCII, or one that is not printed",
-                     "such stand in lines that begin with # only");
+                     "a comment, which may hold such, is a line of its own that begins with #");
 }
 
 // mnemonic ; encoding ; operands ; formula ; attributes
@@ -117,6 +118,23 @@ Operation operation_of(const std::string& row, Isa isa, size_t which, int varian
   if (operation.formula.target() == Target::kVector && operation.vector_bytes == 0)
     throw_bad_data(where, "the result is a vector, but no operand is one");
   return operation;
+}
+
+bool meet(const Immediate& a, const Immediate& b) { return a.low <= b.high && b.low <= a.high; }
+
+// A form may stand in several rows, each for other immediates. forms: where each stands.
+void add_operation(Operation made, std::vector<Operation>* operations,
+                   std::unordered_map<std::string, std::vector<size_t>>* forms) {
+  std::vector<size_t>& known =
+      (*forms)[std::string(kernels::isa_name(made.isa)) + " " + made.form()];
+  for (const size_t i : known) {
+    const Operation& other = (*operations)[i];
+    if (meet(made.immediates[0], other.immediates[0]) &&
+        meet(made.immediates[1], other.immediates[1]))
+      throw_bad_data(made.place, made.form() + " stands at " + other.place + " already");
+  }
+  known.push_back(operations->size());
+  operations->push_back(std::move(made));
 }
 
 }  // namespace
@@ -170,7 +188,9 @@ std::vector<std::string> expand_groups(const std::string& row, const std::string
 }
 
 std::vector<Operation> parse_operations(std::string_view text, const std::string& name) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // an editor's mark of UTF-8
   std::vector<Operation> operations;
+  std::unordered_map<std::string, std::vector<size_t>> forms;
   std::vector<Isa> isas;
   int number = 0;
   for (size_t start = 0; start < text.size();) {
@@ -192,8 +212,9 @@ std::vector<Operation> parse_operations(std::string_view text, const std::string
                      "write several files");
     for (size_t which = 0; which < isas.size(); ++which)
       for (size_t variant = 0; variant < rows.size(); ++variant)
-        operations.push_back(
-            operation_of(rows[variant], isas[which], which, static_cast<int>(variant), where));
+        add_operation(
+            operation_of(rows[variant], isas[which], which, static_cast<int>(variant), where),
+            &operations, &forms);
   }
   return operations;
 }

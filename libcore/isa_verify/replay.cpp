@@ -24,6 +24,37 @@ const Operation* row_of(const SavedVector& vector, const std::vector<Operation>&
   return nullptr;
 }
 
+// The name of an operand that the operation reads and the vector does not have; empty: there is
+// none.
+std::string missing_operand(const SavedVector& vector, const Operation& operation) {
+  const auto reads = [&](const auto& asks) {
+    return asks(operation.formula) ||
+           std::any_of(operation.given.begin(), operation.given.end(),
+                       [&](const Given& given) { return asks(given.formula); });
+  };
+  constexpr std::pair<const char*, Register> kRegisterNames[] = {{"d", Register::kD},
+                                                                 {"j", Register::kJ},
+                                                                 {"k", Register::kK},
+                                                                 {"a", Register::kA},
+                                                                 {"memory", Register::kMemory}};
+  for (const auto& [name, reg] : kRegisterNames)
+    if (vector.lacks(name) &&
+        reads([&, r = reg](const Formula& formula) { return !formula.types_read(r).empty(); }))
+      return name;
+  using Op = FormulaNode::Op;
+  constexpr std::pair<const char*, Op> kWords[] = {
+      {"general", Op::kGeneral}, {"mask", Op::kMask}, {"mask2", Op::kMask2}};
+  for (const auto& [name, op] : kWords)
+    if (vector.lacks(name) && reads([o = op](const Formula& formula) { return formula.reads(o); }))
+      return name;
+  if (vector.lacks("memory") && operation.formula.target() == Target::kMemory) return "memory";
+  for (size_t i = 0; i < 2; ++i)
+    if (const char* name = i == 0 ? "immediate" : "immediate2";
+        operation.immediates[i].bits > 0 && vector.lacks(name))
+      return name;
+  return {};
+}
+
 bool in_a_table(const SavedVector& vector, const std::vector<Operation>& operations) {
   return std::any_of(operations.begin(), operations.end(), [&](const Operation& operation) {
     return operation.isa == vector.isa && operation.form() == vector.form;
@@ -85,6 +116,8 @@ std::vector<ReplayReport> replay_vectors(const std::vector<SavedVector>& vectors
       ++report.vectors;
       continue;
     }
+    if (const std::string name = missing_operand(vector, *operation); !name.empty())
+      throw_bad_data(vector.place, vector.form + " reads " + name + ", which the vector lacks");
     if (reference_result(*operation, vector.operands).size() != vector.expected.size())
       throw_bad_data(vector.place, "expected has another length than " + vector.form + " leaves");
     replay_one(vector, *operation, &runner, &report);

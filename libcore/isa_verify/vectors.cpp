@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/paths.h"
+#include "isa_verify/inputs.h"
 
 namespace loongforge::isa_verify {
 namespace {
@@ -43,12 +44,16 @@ Result bytes_of_hex(const Json& value, const char* what) {
   return bytes;
 }
 
+// False: there is no such key.
 template <size_t N>
-void read_bytes(const Json& object, const char* key, std::array<uint8_t, N>* to) {
-  const Result bytes = bytes_of_hex(object.at(key, "operands"), key);
+bool read_bytes(const Json& object, const char* key, std::array<uint8_t, N>* to) {
+  const Json* value = object.find(key);
+  if (value == nullptr) return false;
+  const Result bytes = bytes_of_hex(*value, key);
   if (bytes.size() != N)
     throw_bad_data("", std::string(key) + " has another length than " + std::to_string(N));
   std::copy(bytes.begin(), bytes.end(), to->begin());
+  return true;
 }
 
 // 64 bits do not fit JSON's numbers: bytes as everywhere here, lowest first.
@@ -56,12 +61,12 @@ Json word_json(uint64_t value) {
   return hex(reinterpret_cast<const uint8_t*>(&value), sizeof value);
 }
 
-uint64_t word_of(const Json& object, const char* key) {
+bool read_word(const Json& object, const char* key, uint64_t* to) {
   std::array<uint8_t, 8> bytes{};
-  read_bytes(object, key, &bytes);
-  uint64_t value = 0;
-  for (size_t i = 0; i < 8; ++i) value |= uint64_t{bytes[i]} << (8 * i);
-  return value;
+  if (!read_bytes(object, key, &bytes)) return false;
+  *to = 0;
+  for (size_t i = 0; i < 8; ++i) *to |= uint64_t{bytes[i]} << (8 * i);
+  return true;
 }
 
 Json operands_json(const Operation& operation, const Operands& operands) {
@@ -84,14 +89,21 @@ SavedVector vector_of(const Json& json) {
     throw_bad_data("", "'" + isa + "' is no vector instruction set");
   vector.form = json.at("op", "vector").as_string("op");
   vector.chip = json.at("chip", "vector").as_string("chip");
-  vector.operands.immediate = json.get_int("immediate", 0);
-  vector.operands.immediate2 = json.get_int("immediate2", 0);
+  const auto note = [&](const char* key, bool present) {
+    if (!present) vector.absent.emplace_back(key);
+  };
+  Operands& to = vector.operands;
+  to.immediate = json.get_int("immediate", 0);
+  to.immediate2 = json.get_int("immediate2", 0);
+  for (const char* key : {"immediate", "immediate2"}) note(key, json.contains(key));
   const Json& operands = json.at("operands", "vector");
+  if (!operands.is_object()) throw_bad_data("", "operands is no object");
   for (size_t i = 0; i < kRegisters; ++i)
-    read_bytes(operands, kRegisterKeys[i], &vector.operands.vectors[i]);
-  if (operands.find("memory") != nullptr) read_bytes(operands, "memory", &vector.operands.memory);
-  vector.operands.general = word_of(operands, "general");
-  vector.operands.masks = {word_of(operands, "mask"), word_of(operands, "mask2")};
+    note(kRegisterKeys[i], read_bytes(operands, kRegisterKeys[i], &to.vectors[i]));
+  note("memory", read_bytes(operands, "memory", &to.memory));
+  note("general", read_word(operands, "general", &to.general));
+  note("mask", read_word(operands, "mask", &to.masks[0]));
+  note("mask2", read_word(operands, "mask2", &to.masks[1]));
   vector.expected = bytes_of_hex(json.at("expected", "vector"), "expected");
   if (const Json* got = json.find("got")) {
     vector.got = bytes_of_hex(*got, "got");
@@ -145,6 +157,24 @@ std::vector<SavedVector> read_vectors(const std::filesystem::path& path) {
   return vectors;
 }
 
+bool SavedVector::lacks(std::string_view key_name) const {
+  return std::find(absent.begin(), absent.end(), key_name) != absent.end();
+}
+
+uint64_t vector_bytes(const std::vector<const Operation*>& operations, const VerifyOptions& options,
+                      const std::string& chip) {
+  constexpr uint64_t kDigits = 20;  // of its two immediates
+  uint64_t bytes = 0;
+  for (const Operation* operation : operations) {
+    Inputs inputs(*operation, options.seed);
+    const Operands operands = inputs.next(0, 0);
+    const Execution got{Ending::kDone, reference_result(*operation, operands)};
+    const Json line = vector_json(*operation, operands, got.result, got, chip);
+    bytes += (line.dump().size() + 1 + kDigits) * vectors_of(*operation, options);
+  }
+  return bytes;
+}
+
 std::string SavedVector::key() const {
   std::string key = std::string(kernels::isa_name(isa)) + " " + form + " ";
   key += std::to_string(operands.immediate) + " " + std::to_string(operands.immediate2);
@@ -170,15 +200,11 @@ VectorFile::VectorFile(const std::filesystem::path& path) : file_(new_path(path)
 void VectorFile::add(const Json& vector) {
   pending_ += vector.dump() + "\n";
   ++count_;
-  if (written_ + pending_.size() > kMostVectorBytes)
-    throw_usage("more than 1 GiB of vectors, which --replay and --diff would not read",
-                "take fewer operations by --only, or fewer vectors by --vectors");
   if (pending_.size() > (size_t{1} << 20)) flush();
 }
 
 void VectorFile::flush() {
   file_.file().write({reinterpret_cast<const uint8_t*>(pending_.data()), pending_.size()});
-  written_ += pending_.size();
   pending_.clear();
 }
 

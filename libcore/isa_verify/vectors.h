@@ -21,7 +21,10 @@ struct SavedVector {
   Result expected, got;
   Ending ending = Ending::kDone;  // got is empty unless kDone
   std::string chip;
-  std::string place;  // "file:line"
+  std::string place;                // "file:line"
+  std::vector<std::string> absent;  // keys of operands and immediates that it does not have: zeros
+
+  bool lacks(std::string_view key_name) const;
 
   // The same for the same operands of the same operation, whichever chip ran it.
   std::string key() const;
@@ -36,13 +39,16 @@ inline constexpr uint64_t kMostVectorBytes = uint64_t{1} << 30;  // of a file
 // In the order of the file, which may hold none.
 LF_API std::vector<SavedVector> read_vectors(const std::filesystem::path& path);
 
+// An upper bound of what vectors of all that these options run take as a file.
+LF_API uint64_t vector_bytes(const std::vector<const Operation*>& operations,
+                             const VerifyOptions& options, const std::string& chip);
+
 // A file of vectors being written; it appears under its name when it is complete.
 class LF_API VectorFile {
  public:
   // Error(kUsage) when anything stands at the path: it may be what another chip left, or no
   // vectors.
   explicit VectorFile(const std::filesystem::path& path);
-  // Error(kUsage) where the file would be larger than read_vectors() takes.
   void add(const support::Json& vector);
   void commit();
   uint64_t count() const { return count_; }
@@ -51,7 +57,7 @@ class LF_API VectorFile {
   void flush();
   AtomicFile file_;
   std::string pending_;
-  uint64_t count_ = 0, written_ = 0;
+  uint64_t count_ = 0;
 };
 
 // One operation's vectors out of a file, run again here.

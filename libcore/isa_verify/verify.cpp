@@ -173,6 +173,10 @@ const char* status_name(Status status) {
   return kNames[static_cast<int>(status)];
 }
 
+size_t vectors_of(const Operation& operation, const VerifyOptions& options) {
+  return std::max(static_cast<size_t>(options.vectors), immediate_pairs(operation).size());
+}
+
 OperationReport verify_operation(const Operation& operation, const VerifyOptions& options,
                                  Runner* runner, const VectorSink& sink) {
   OperationReport report;
@@ -183,7 +187,7 @@ OperationReport verify_operation(const Operation& operation, const VerifyOptions
     functions.push_back(make_function(operation, pair.first, pair.second));
   runner->load(functions);
   Inputs inputs(operation, options.seed);
-  const size_t vectors = std::max(static_cast<size_t>(options.vectors), pairs.size());
+  const size_t vectors = vectors_of(operation, options);
   for (size_t v = 0; v < vectors; ++v) {
     if (v % kLookEvery == 0) check_stop();
     const size_t which = v % pairs.size();

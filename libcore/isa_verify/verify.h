@@ -64,6 +64,8 @@ struct TriedVector {
 };
 using VectorSink = std::function<void(const TriedVector&)>;
 
+// How many executions of it there are: those asked for, at least one for each immediate.
+size_t vectors_of(const Operation& operation, const VerifyOptions& options);
 // Ends early where check_stop() does.
 LF_API OperationReport verify_operation(const Operation& operation, const VerifyOptions& options,
                                         Runner* runner, const VectorSink& sink);

@@ -1,6 +1,5 @@
 // Which instruction set the kernels use. Detection (cpu.h) once. Each kernel family has its own
-// table
-// (<family>_dispatch.cpp); all of them follow active_isa().
+// table (<family>_dispatch.cpp); all of them follow active_isa().
 // Thread-safety: set_active_isa() only while no kernel runs (start of a command, tests).
 #pragma once
 

@@ -3,6 +3,7 @@
 # kernels, and compares every file that they write, byte for byte: models, checkpoints (manifest, weights, optimizer), exports.
 # Usage: scripts/loongarch/compare.sh   (needs build/release and build/loongarch/release; leaves build/loongarch/compare)
 set -euo pipefail
+[[ ${1:-} == -h || ${1:-} == --help ]] && exec sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
 here=$(dirname "$(readlink -f "$0")")
 cd "$here/../.."
 

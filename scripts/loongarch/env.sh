@@ -9,6 +9,7 @@
 # mmdebstrap's own default. Needs root.
 # Usage: scripts/loongarch/env.sh [--system]   (environment: $LOONGFORGE_LOONGARCH_ENV, else build/loongarch/env)
 set -euo pipefail
+[[ ${1:-} == -h || ${1:-} == --help ]] && exec sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
 here=$(dirname "$(readlink -f "$0")")
 env=${LOONGFORGE_LOONGARCH_ENV:-$here/../../build/loongarch/env}
 if (($# > 1)) || [[ ${1:---system} != --system ]]; then

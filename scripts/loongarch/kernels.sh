@@ -8,6 +8,7 @@
 # Usage: scripts/loongarch/kernels.sh   (x86-64 build: $LF_X86_BUILD, else build/release; brings the tool of
 #        build/loongarch/release up to date; exit 77: the environment or that build is absent, or this is not root)
 set -euo pipefail
+[[ ${1:-} == -h || ${1:-} == --help ]] && exec sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
 if (($#)); then
   echo "kernels.sh: '$*' is not understood; usage: scripts/loongarch/kernels.sh" >&2
   exit 2

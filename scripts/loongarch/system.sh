@@ -5,6 +5,7 @@
 # Usage: scripts/loongarch/system.sh [--no-make]   (--no-make: exit code 77 where the environment or a build is absent,
 #        or this is not root)
 set -euo pipefail
+[[ ${1:-} == -h || ${1:-} == --help ]] && exec sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
 if (($# > 1)) || [[ ${1:---no-make} != --no-make ]]; then
   echo "system.sh: '$*' is not understood; usage: scripts/loongarch/system.sh [--no-make]" >&2
   exit 2

@@ -9,6 +9,7 @@
 #   setup     setup_loongforge.sh with LASX on and off (a case of lf_test_cmd, which skips it where the environment is absent)
 # Usage: scripts/loongarch/test.sh [build] [lasx] [lsx] [kernels] [compare] [setup]   (default: all)
 set -euo pipefail
+[[ ${1:-} == -h || ${1:-} == --help ]] && exec sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$0"
 here=$(dirname "$(readlink -f "$0")")
 cd "$here/../.."
 jobs=$(nproc)

@@ -39,10 +39,14 @@ const std::vector<Mark> kMarks = {
     {"__builtin_lsx_", true, {LF_X86}},
     {"__builtin_lasx_", true, {LF_X86, "lsx"}},
     {"__builtin_neon_", true},
+    {"__builtin_shuffle", true},
+    {"__tile_", true},
     {"vector_size", true},
+    {"__vector_size__", true},
     {"ext_vector_type", true},
     // Flags of a function or of what follows.
     {"target(\"", true},
+    {"__target__(\"", true},
     {"target_clones(\"", true},
     {"GCC target", false},
     {"GCC push_options", false},
@@ -71,8 +75,10 @@ const std::vector<Exception> kExceptions = {
 
 bool part_of_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The line without a comment at its end. "//" within a string begins none.
-std::string code_of(const std::string& line) {
+// The line without a comment at its end and without blanks before "(". "//" within a string begins
+// no comment.
+std::string code_of(std::string line) {
+  for (size_t at; (at = line.find(" (")) != std::string::npos;) line.erase(at, 1);
   bool quoted = false;
   for (size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '\\') {
@@ -103,6 +109,8 @@ bool is_assembler(const std::string& line) {
         continue;
       const size_t quote = line.find('"', end);
       if (quote == std::string::npos || line.compare(quote, 2, "\"\"") != 0) return true;
+      const size_t next = line.find_first_not_of(' ', quote + 2);
+      if (next == std::string::npos || (line[next] != ':' && line[next] != ')')) return true;
     }
   }
   return false;
@@ -127,9 +135,15 @@ bool calls_intrinsic(const std::string& line) {
 std::string without_exceptions(const std::string& file, std::string line) {
   for (const Exception& exception : kExceptions) {
     if (file != exception.file) continue;
-    for (const std::string text : exception.texts)
-      if (const size_t at = line.find(text); at != std::string::npos)
-        line.replace(at, text.size(), text[0] == '"' ? "\"\"" : "");
+    for (const std::string text : exception.texts) {
+      const size_t at = line.find(text);
+      if (at == std::string::npos) continue;
+      if (text[0] == '"') {  // the whole literal
+        line.replace(at, line.find('"', at + 1) + 1 - at, "\"\"");
+      } else {
+        line.erase(at, text.size());
+      }
+    }
   }
   return line;
 }
@@ -167,6 +181,13 @@ TEST_CASE("an intrinsic outside its ISA's folder is found") {
                                 "  __attribute__((target(\"avx2\"))) void f();",
                                 "#pragma GCC target(\"avx512f\")",
                                 "  typedef float Four __attribute__((vector_size(16)));",
+                                "  __attribute__((__target__(\"avx2\"))) void f();",
+                                "  __attribute__((target (\"avx2\"))) void f();",
+                                "  typedef float Four __attribute__((__vector_size__(16)));",
+                                "  asm volatile(\"\" \"vaddps %1,%2,%0\" : \"=x\"(a));",
+                                "  __tile_zero(0);",
+                                "  x = _cvtsh_ss (y);",
+                                "  x = __builtin_shufflevector(y, z, 0, 1);",
                                 "  x = _cvtsh_ss(y);",
                                 "  if (_kortestz_mask16_u8(a, b)) return;",
                                 "  _tile_zero(0);",

@@ -100,8 +100,9 @@ inline double fma_flops(FmaKind kind) {  // of one instruction
   LF_BENCH_ZERO_HIGH("17")                                                   \
   LF_BENCH_ZERO_HIGH("18")                                                   \
   LF_BENCH_ZERO_HIGH("19")                                                   \
-  LF_BENCH_ZERO_HIGH("20") LF_BENCH_ZERO_HIGH("21") LF_BENCH_ZERO_HIGH("22") \
-      LF_BENCH_ZERO_HIGH("23") LF_BENCH_ZERO_HIGH("30") LF_BENCH_ZERO_HIGH("31")
+  LF_BENCH_ZERO_HIGH("20")                                                   \
+  LF_BENCH_ZERO_HIGH("21") LF_BENCH_ZERO_HIGH("22") LF_BENCH_ZERO_HIGH("23") \
+      LF_BENCH_ZERO_HIGH("30") LF_BENCH_ZERO_HIGH("31")
 #define LF_BENCH_YMM(i) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" i "\n"
 #define LF_BENCH_ZMM(i) "vfmadd231ps %%zmm30, %%zmm31, %%zmm" i "\n"
 #define LF_BENCH_DOT(i) "vdpbf16ps %%zmm30, %%zmm31, %%zmm" i "\n"

@@ -328,16 +328,17 @@ void run_shape(const Shape& s, const Variant& variant, ThreadPool& pool, const O
   }
   Verdict verdict(kind, s, pool.threads());
   table.run(options.rounds);
-  std::printf("  %-18s %8.1f GF/s  %5.2f of peak %.1f (best %.2f)", s.name, table.best(row),
-              table.median_ratio(row, peak), table.best(peak), table.best_ratio(row, peak));
+  std::printf("  %-18s %8.1f GF/s  %5.2f of peak, median (best %.2f of best %.1f)", s.name,
+              table.best(row), table.median_ratio(row, peak), table.best_ratio(row, peak),
+              table.best(peak));
   verdict.add("peak", table.median_ratio(row, peak));
   if (memory) {
     const double bytes =
         s.b == Elem::kNf4 ? 0.5 + 4.0 / 64.0 : static_cast<double>(elem_bytes(s.b));
     const double scale = static_cast<double>(s.n * s.k) * bytes / test.flops();
-    std::printf("  %6.1f GB/s  %5.2f of read %.1f (best %.2f)", table.best(row) * scale,
-                table.median_ratio(row, read) * scale, table.best(read),
-                table.best_ratio(row, read) * scale);
+    std::printf("  %6.1f GB/s  %5.2f of read, median (best %.2f of best %.1f)",
+                table.best(row) * scale, table.median_ratio(row, read) * scale,
+                table.best_ratio(row, read) * scale, table.best(read));
     verdict.add("read", table.median_ratio(row, read) * scale);
   }
   for (size_t i = 0; i < peers.size(); ++i) {

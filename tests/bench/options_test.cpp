@@ -152,7 +152,7 @@ TEST_CASE("a row that is asked for is measured") {
                                              "--isa", isa, "--peers", "off"});
   CHECK(o.code == 0);
   CHECK(o.out.find("  lora dA ") != std::string::npos);
-  CHECK(o.out.find(" of peak ") != std::string::npos);
+  CHECK(o.out.find(" of peak, median ") != std::string::npos);
   CHECK(o.out.find("lora dB") == std::string::npos);
 }
 

@@ -9,7 +9,8 @@
 namespace loongforge::test {
 namespace {
 
-TEST_CASE("a script ends at once, on one line, at an argument that it does not know") {
+TEST_CASE(
+    "a script ends at once, on one line, at an argument that it does not know; --help tells") {
   const std::vector<std::vector<std::string>> commands = {
       {"scripts/test.sh", "release", "--nonsense"},
       {"scripts/quickstart.sh", "--nonsense"},
@@ -30,6 +31,11 @@ TEST_CASE("a script ends at once, on one line, at an argument that it does not k
     CHECK(outcome.out.empty());
     CHECK(outcome.err.find("--nonsense") != std::string::npos);
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    const Outcome help = run({{words[0], "--help"}});
+    CHECK(help.code == 0);
+    CHECK(help.err.empty());
+    CHECK(std::count(help.out.begin(), help.out.end(), '\n') > 2);
+    CHECK(help.out.find("set -e") == std::string::npos);
   }
 }
 

@@ -293,7 +293,7 @@ TEST_CASE("setup script: a LOONGFORGE_HOME from the current folder holds in othe
   for (const std::string& shell : shells()) {
     const Outcome o = machine.shell(
         shell,
-        "cd \"$LOONGFORGE_HOME/..\"; LOONGFORGE_HOME=home; source \"$1\" >/dev/null 2>&1; cd /; "
+        "cd \"$LOONGFORGE_HOME/..\"; LOONGFORGE_HOME=home//; source \"$1\" >/dev/null 2>&1; cd /; "
         "cd \"$LOONGFORGE_HOME\" && pwd -P; command -v loongforge");
     CHECK(o.out == fs::canonical(machine.home()).string() + "\n" +
                        (machine.home() / "bin/loongforge").string() + "\n");

@@ -122,6 +122,14 @@ TEST_CASE("rows that are wrong are refused by line and by what is wrong") {
   refuse("isa avx2\nx ; c5ff00 ; xmm1 ; u8 = j ; given k.m.u8 = 1\n", "names no input");
 }
 
+TEST_CASE("a form stands in several rows for different immediates only") {
+  const std::string row = "isa avx2\nx ; c5ff00ib ; ymm1,ymm2,i8 ; u8 = j + i ; imm ";
+  CHECK(parse_operations("\xEF\xBB\xBF" + row + "0..3\n" + row + "4..7\n", "f").size() == 2);
+  refuse(row + "0..3\n" + row + "3..7\n", "f:4: x ymm1,ymm2,i8 stands at f:2 already");
+  refuse("isa lsx\nx ; 70000000 ; vd ; u8 = j\nx ; 70000000 ; vd ; u8 = k\n",
+         "f:3: x vd stands at f:2");
+}
+
 TEST_CASE("rows that would not end, fill memory or disturb a terminal are refused") {
   refuse("isa avx2\nx\x1B[31m ; c5ff00 ; xmm1 ; u8 = j\n", "f:2: a character outside ASCII");
   refuse("isa avx2\nx\xC3\xA9 ; c5ff00 ; xmm1 ; u8 = j\n", "a character outside ASCII");
@@ -132,7 +140,7 @@ TEST_CASE("rows that would not end, fill memory or disturb a terminal are refuse
   for (int i = 0; i < 64; ++i) group += ",x";
   refuse("isa avx2\n{" + group + "} ; c5ff00 ; xmm1 ; u8 = j\n", "a group has more than 64 words");
   std::string rows = "isa avx2 avx512\n";
-  for (int i = 0; i < 10001; ++i) rows += "x ; 90 ; xmm1 ; u8 = j\n";
+  for (int i = 0; i < 10001; ++i) rows += "x" + std::to_string(i) + " ; 90 ; xmm1 ; u8 = j\n";
   refuse(rows, "f:10002: more than 20000 operations");
   refuse("isa lsx\nx ; 70000000 ; vd ; u8 = collect(u8, collect(u8, j) != 0)\n",
          "collect() within collect()");

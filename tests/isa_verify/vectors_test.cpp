@@ -65,19 +65,12 @@ TEST_CASE("a file that is wrong is refused with its line") {
   refuse("nonsense\n", ":1");
   refuse(R"({"isa":"mmx"})", "'mmx' is no vector instruction set");
   const std::string start = R"({"isa":"lsx","op":"v","chip":"c","operands":)";
-  const auto operands = [](const std::string& d) {
-    const std::string other = "\":\"" + std::string(128, '0') + "\",\"";
-    return "{\"d\":\"" + d + "\",\"j" + other + "k" + other + "a" + other +
-           R"(general":"0000000000000000","mask":"0000000000000000","mask2":"0000000000000000"})";
-  };
-  const std::string whole = start + operands(std::string(128, '0'));
-  refuse(start + R"({},"expected":"","got":""})", "operands lacks key \"d\"");
-  refuse(start + R"([],"expected":"","got":""})", "");
-  refuse(start + operands("00") + R"(,"expected":"","got":""})", "d has another length than 64");
-  refuse(whole + R"(,"expected":"0g","got":""})", "expected is no string of bytes in hex");
-  refuse(whole + R"(,"expected":""})", "lacks key \"ending\"");
-  refuse(whole + R"(,"expected":"","ending":"well"})", "neither illegal nor fault");
-  std::ofstream(path) << whole + R"(,"expected":"","got":""})" + "\n\n";
+  refuse(start + R"({"j":"00"},"expected":"","got":""})", "j has another length than 64");
+  refuse(start + R"([],"expected":"","got":""})", "operands is no object");
+  refuse(start + R"({},"expected":"0g","got":""})", "expected is no string of bytes in hex");
+  refuse(start + R"({},"expected":""})", "lacks key \"ending\"");
+  refuse(start + R"({},"expected":"","ending":"well"})", "neither illegal nor fault");
+  std::ofstream(path) << start + R"({},"expected":"","got":""})" + "\n\n";
   CHECK(read_vectors(path).size() == 1);
   LF_CHECK_ERROR(read_vectors(dir / "none"), ErrorCode::kNoInput, "none");
 }
@@ -115,6 +108,68 @@ TEST_CASE("replay runs the same vectors, says what does not apply") {
   vectors[0].operands.immediate = 5;
   LF_CHECK_ERROR(replay_vectors(vectors, parse_operations(kWrongCode, "t")), ErrorCode::kBadData,
                  "has its immediates");
+}
+
+TEST_CASE("replay wants what the operation reads, and nothing more") {
+  if (!can_run(kHere)) {
+    MESSAGE("SKIPPED: this CPU has no vector instructions");
+    return;
+  }
+  const test::TempDir dir;
+  const std::vector<Operation> operations = parse_operations(kRight, "t");
+  const std::vector<SavedVector> whole = recorded(kRight, dir / "v", "this");
+  const auto without = [&](const std::string& key) {
+    std::ifstream in(dir / "v");
+    std::string line;
+    std::getline(in, line);
+    support::Json json = support::Json::parse(line, "v"), kept = support::Json::object();
+    for (const auto& [name, value] : json.at("operands").as_object())
+      if (name != key) kept.set(name, value);
+    json.set("operands", std::move(kept));
+    return parse_vector(json.dump(), "v:1");
+  };
+  for (const char* key : {"a", "general", "mask", "mask2"}) {
+    const ReplayReport report = replay_vectors({without(key)}, operations)[0];
+    CHECK(report.status == Status::kPassed);
+    CHECK(report.as_recorded == 1);
+  }
+  for (const char* key : {"j", "k"})
+    LF_CHECK_ERROR(replay_vectors({without(key)}, operations), ErrorCode::kBadData,
+                   std::string("reads ") + key + ", which the vector lacks");
+  // Memory, a mask, the general register and immediates likewise.
+  const std::string isa = kernels::isa_name(kHere);
+  const auto refuse = [&](const std::string& row, const char* name) {
+    SavedVector vector = whole[0];
+    const std::vector<Operation> other = parse_operations("isa " + isa + "\n" + row + "\n", "t");
+    vector.form = other[0].form();
+    vector.absent = {name};
+    LF_CHECK_ERROR(replay_vectors({vector}, other), ErrorCode::kBadData,
+                   std::string("reads ") + name);
+  };
+#if defined(__x86_64__)
+  refuse("v ; c5fc1006 ; ymm1,[rsi] ; f32 = mem", "memory");
+  refuse("v ; c5fc1106 ; [rsi],ymm1 ; mem.f32 = d", "memory");
+  refuse("v ; c5fc10ca ; ymm1,ymm2 ; f32 = m & 1 ? j : k", "mask");
+  refuse("v ; c5fc10ca ; ymm1,ymm2 ; u32 = j + r", "general");
+  refuse("v ; c5fd70caib ; ymm1,ymm2,i8 ; u32 = j", "immediate");
+#else
+  refuse("v ; 2c000000 ; vd,pj ; f32 = mem", "memory");
+  refuse("v ; 732c2000 ; vd,vj,ui3 ; u8 = j", "immediate");
+#endif
+}
+
+TEST_CASE("the size of a file is known before it is written") {
+  const std::vector<Operation> operations = parse_operations(kRight, "t");
+  VerifyOptions options;
+  options.vectors = 20;
+  const uint64_t bytes = vector_bytes({&operations[0]}, options, "this");
+  CHECK(bytes > 20 * 800);
+  if (!can_run(kHere)) return;
+  const test::TempDir dir;
+  recorded(kRight, dir / "v", "this");
+  const uint64_t written = std::filesystem::file_size(dir / "v");
+  CHECK(bytes >= written);
+  CHECK(bytes < written + 20 * 32);
 }
 
 TEST_CASE("diff pairs vectors by operation and operands") {
