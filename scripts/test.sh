@@ -39,7 +39,7 @@ build() {  # PRESET TARGET
 run_ctest() {  # PRESET [CTEST ARGUMENT...]
   local preset=$1
   shift
-  ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure --no-tests=error --timeout 1200 "$@"
+  ctest --test-dir "build/$preset" --parallel "$jobs" --output-on-failure --no-tests=error --timeout 1800 "$@"
 }
 
 leg "install" scripts/install_deps.sh build test
