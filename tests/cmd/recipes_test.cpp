@@ -4,68 +4,17 @@
 
 #include <cmath>
 
-#include "base/file.h"
-#include "support/data.h"
-#include "support/json.h"
-#include "support/program.h"
-#include "support/temp_dir.h"
+#include "cmd/train_runs.h"
 
 namespace loongforge::test {
 namespace {
 
-namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-const fs::path kQuickstart = source_dir() / "scripts" / "quickstart";
-
-const fs::path& tiny_model() {
-  static const TempDir dir;
-  static const fs::path folder = [] {
-    const fs::path to = dir.path() / "tiny";
-    const Outcome o =
-        run({{program("loongforge-convert"), "--model-name", "tiny", "--input-path",
-              kQuickstart / "tiny_model", "--output-path", to, "--quantize", "bf16"}});
-    REQUIRE_MESSAGE(o.code == 0, o.err);
-    return to;
-  }();
-  return folder;
-}
-
 Outcome train(const fs::path& output, const Words& more) {
-  Words words = {program("loongforge-train"),
-                 "--model_path",
-                 tiny_model(),
-                 "--dataset",
-                 kQuickstart / "records.jsonl",
-                 "--output_dir",
-                 output,
-                 "--per_device_train_batch_size",
-                 "2",
-                 "--gradient_accumulation_steps",
-                 "2",
-                 "--max_samples",
-                 "40",
-                 "--log-format",
-                 "json",
-                 "--learning_rate",
-                 "2e-3",
-                 "--threads",
-                 "2"};
+  Words words = {"--gradient_accumulation_steps", "2"};
   words.insert(words.end(), more.begin(), more.end());
-  return run({words});
-}
-
-std::vector<support::Json> events(const std::string& err, const std::string& kind) {
-  std::vector<support::Json> found;
-  for (size_t begin = 0; begin < err.size();) {
-    const size_t end = std::min(err.find('\n', begin), err.size());
-    const std::string line = err.substr(begin, end - begin);
-    begin = end + 1;
-    if (!line.starts_with("{")) continue;
-    support::Json json = support::Json::parse(line, "stderr");
-    if (json.get_string("event", "") == kind) found.push_back(std::move(json));
-  }
-  return found;
+  return run({train_words(output, words)});
 }
 
 double last_loss(const Outcome& o) {

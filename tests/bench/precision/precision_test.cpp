@@ -46,6 +46,11 @@ size_t count_of(const std::string& text, const std::string& what) {
   return count;
 }
 
+std::vector<std::string> training_into(const std::filesystem::path& output) {
+  return {program("loongforge-train"),   "--model_path", tiny_model(), "--dataset",
+          kQuickstart / "records.jsonl", "--output_dir", output};
+}
+
 TEST_CASE("runs come in the order that answers soonest, and can be chosen") {
   const std::vector<Part> parts = {smollm2_part("m", "d", 0), random_part("r", "d", 0)};
   const std::vector<Run> all = plan_runs(parts, 3, "");
@@ -223,15 +228,8 @@ TEST_CASE("runs are taken once, gone on with after a stop, and reported") {
   REQUIRE(store.take(runs[1], {program("loongforge-train"), {"--save_total_limit", "0"}},
                      &message) == Ended::kDone);
   const RunRecord whole = *store.find(runs[1]);
-  std::vector<std::string> words = {program("loongforge-train"),
-                                    "--model_path",
-                                    tiny_model(),
-                                    "--dataset",
-                                    kQuickstart / "records.jsonl",
-                                    "--output_dir",
-                                    folder / "out",
-                                    "--save_total_limit",
-                                    "0"};
+  std::vector<std::string> words = training_into(folder / "out");
+  words.insert(words.end(), {"--save_total_limit", "0"});
   for (const std::string& word : runs[1].arguments()) words.push_back(word);
   REQUIRE(test::run({.words = words}).code == 0);
   remove_tree(folder / "result.json");
@@ -313,14 +311,8 @@ TEST_CASE("a run that another program has is left to it") {
   CHECK(again.out.find("random/bf16/1: another program is at it") != std::string::npos);
   CHECK(again.err.empty());
   // That is the file which loongforge train holds.
-  std::vector<std::string> words = {program("loongforge-train"),
-                                    "--model_path",
-                                    tiny_model(),
-                                    "--dataset",
-                                    kQuickstart / "records.jsonl",
-                                    "--output_dir",
-                                    store.folder(run) / "out"};
-  CHECK(test::run({.words = words}).err.find("is in use by another run") != std::string::npos);
+  CHECK(test::run({.words = training_into(store.folder(run) / "out")})
+            .err.find("is in use by another run") != std::string::npos);
   close(trainer);
   CHECK(bench.run("run", {"--only", "random/bf16/1"}).code == 0);
 }
