@@ -37,6 +37,8 @@ std::vector<Operation> operations_of(const cli::Options& options) {
   const std::string& path = options.text("ops");
   std::vector<Operation> added =
       isa_verify::parse_operations(read_text(path, uint64_t{16} << 20), path);
+  if (added.empty())
+    throw_bad_data(path, "no row is in it", "loongforge-debug(1) describes rows, under OPERATIONS");
   const auto name = [](const Operation& operation) {
     return std::string(kernels::isa_name(operation.isa)) + " " + operation.form();
   };

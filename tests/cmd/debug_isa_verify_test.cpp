@@ -191,6 +191,8 @@ TEST_CASE("what cannot be done is refused on one line") {
   refuse({"--isa-verify", kHereName, "--ops",
           write(dir / "wide.ops", "isa avx2\nx ; 90 ; zmm1 ; u8 = d\n")},
          65, "wide.ops:2: zmm1 is no operand of avx2");
+  refuse({"--isa-verify", kHereName, "--ops", write(dir / "empty.ops", "# none\nisa avx2\n")}, 65,
+         "empty.ops: no row is in it");
   refuse({"--replay", write(dir / "bad.jsonl", "{]\n")}, 65, "bad.jsonl:1");
   refuse({"--replay", (dir / "none").string()}, 66, "none");
   refuse({"--diff", (dir / "none").string(), "--against", (dir / "none").string()}, 66, "none");
